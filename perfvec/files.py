@@ -1,0 +1,88 @@
+"""Files that are whole or absent, and HDF5 files that say what they are."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfvec.errors import FormatError
+
+if TYPE_CHECKING:
+    import h5py
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; rename it to `path` only if the block succeeds.
+
+    Args:
+        path: The file to be written. Its folder must exist.
+
+    Raises:
+        FormatError: The folder does not exist.
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise FormatError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes files private; the user asked for an ordinary one
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def read_h5(path: str | Path, *, kind: str, versions: tuple[int, ...]) -> Iterator[h5py.File]:
+    """Open an HDF5 file for reading after checking its `format` and `format_version`.
+
+    Args:
+        path: The file.
+        kind: The `format` attribute that the root group must have.
+        versions: The `format_version` values that the caller reads.
+
+    Raises:
+        FormatError: The file is missing, damaged, of another kind or of an unknown version, or a
+            dataset that the caller looks up is not there.
+    """
+    import h5py
+
+    if not Path(path).is_file():
+        raise FormatError(f"{path} does not exist or is not a file")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise FormatError(f"{path} is not a readable HDF5 file ({error}); write it again") from error
+    with file:
+        check_format(file, where=str(path), kind=kind, versions=versions)
+        try:
+            yield file
+        except (KeyError, OSError) as error:
+            raise FormatError(f"{path} is damaged: {error}; write it again") from error
+
+
+def check_format(group: h5py.Group, *, where: str, kind: str, versions: tuple[int, ...]) -> None:
+    """Refuse a group whose `format` and `format_version` attributes are not as expected.
+
+    Raises:
+        FormatError: They are not; the message has both.
+    """
+    found_kind = group.attrs.get("format")
+    found_version = group.attrs.get("format_version")
+    if found_kind != kind:
+        raise FormatError(f"{where} holds {found_kind!r}, not {kind!r}; give a file written by the matching command")
+    if found_version not in versions:
+        allowed = ", ".join(map(str, versions))
+        raise FormatError(
+            f"{where} has {kind} format version {found_version}; this release reads {allowed}. "
+            "Upgrade perfvec, or write the file again with this release."
+        )
