@@ -1,0 +1,256 @@
+"""Trace: what the sub-groups of a launch executed, device independent, and its HDF5 file (docs/format.md).
+
+A traced sub-group's instruction stream is cut into windows. Equal windows are stored once; a stream is a list of
+window numbers. Weights say how much of the launch each traced sub-group stands for.
+
+The module is not called `trace`, so that `perfvec.trace` can be the function (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from perfvec.errors import FormatError
+from perfvec.files import read_h5, whole_file
+from perfvec.launch import Launch, read_launch, write_launch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMAT = "perfvec-trace"
+FORMAT_VERSION = 1
+
+SUB_GROUP_SIZE = 32
+SECTOR_BYTES = 32
+LINE_BYTES = 128
+
+OPCODE_CLASSES = (
+    "add",  # addition, subtraction, negation, minimum, maximum
+    "mul",
+    "fma",
+    "div",  # division and remainder
+    "sqrt",  # square root and its reciprocal
+    "special",  # transcendental functions at full precision
+    "native",  # transcendental functions at the device's own precision (native_, half_)
+    "compare",
+    "logic",  # and, or, xor, bit counts
+    "shift",
+    "convert",
+    "select",
+    "vector",  # insert, extract, shuffle of vector elements
+    "address",  # pointer arithmetic
+    "branch",
+    "return",
+    "barrier",
+    "fence",
+    "load",
+    "store",
+    "atomic",
+    "copy",  # block copies: memcpy, async_work_group_copy
+    "prefetch",
+    "image",
+    "sub_group",  # cross-lane operations
+    "work_item",  # ids and sizes
+    "other",
+)
+VALUE_KINDS = ("none", "int", "float", "pointer")
+ADDRESS_SPACES = ("none", "private", "global", "constant", "local", "generic")
+# How the lanes' addresses of one access relate, in units of the access size.
+STRIDE_CLASSES = ("none", "uniform", "unit", "small", "large", "irregular")
+NO_MEMORY = -1
+
+STATIC_DTYPE = np.dtype(
+    [
+        ("opcode_class", "u1"),  # index into OPCODE_CLASSES
+        ("value_kind", "u1"),  # index into VALUE_KINDS: of the result, or of the value stored
+        ("bits", "u1"),  # width of one scalar of that value
+        ("vector_width", "u1"),  # scalars of that value
+        ("address_space", "u1"),  # index into ADDRESS_SPACES
+        ("access_bytes", "u2"),  # bytes that each lane moves
+        ("block", "u4"),  # basic block, in execution order preference
+        ("source_line", "i4"),  # 0 where unknown
+        ("producers", "i4", (3,)),  # static instructions that make the operands; -1 where none
+    ]
+)
+MEMORY_DTYPE = np.dtype(
+    [
+        ("sectors", "u2"),  # distinct 32 B sectors that the sub-group touches
+        ("lines", "u2"),  # distinct 128 B lines
+        ("bank_passes", "u1"),  # local memory: passes over 32 banks of 4 B; else 0
+        ("same_address", "u1"),  # most lanes on one address
+        ("stride_class", "u1"),  # index into STRIDE_CLASSES
+        ("reuse_work_group", "u1"),  # 1 + floor(log2(1 + stack distance in lines)) in the work-group; 0 at first touch
+        ("reuse_device", "u1"),  # the same over all traced work-groups
+        ("cold_sectors_work_group", "u2"),  # sectors that this work-group touches for the first time
+        ("cold_sectors_device", "u2"),  # sectors that no traced work-group has touched before
+    ]
+)
+SUB_GROUP_DTYPE = np.dtype(
+    [
+        ("work_group", "i8"),  # linear number of its work-group
+        ("index", "u2"),  # its place in the work-group
+        ("num_instructions", "i8"),
+        ("weight", "f8"),  # sub-groups of the launch that it stands for
+    ]
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchContext:
+    """What every instruction of a launch has in common. Counts and bytes; all device independent."""
+
+    num_work_items: int
+    num_work_groups: int
+    sub_groups_per_group: int
+    local_size: int
+    num_dims: int
+    local_mem_bytes: int  # of a work-group: declared and passed
+    private_mem_bytes: int  # of a work-item: arrays that did not become registers
+    live_registers: int  # most 32-bit registers live at once in a work-item
+    buffer_bytes: int  # of all buffers together
+    footprint_bytes: float  # distinct bytes touched by the launch, estimated
+    static_instructions: int
+    mean_instructions: float  # of a sub-group
+    max_instructions: float
+    instructions_spread: float  # standard deviation between sub-groups ÷ mean
+    # Whether the trace stands for the whole launch, and why not if not; "" where it does.
+    caveat: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """A traced launch.
+
+    Attributes:
+        launch: What was traced.
+        pipeline_version: Version of the front end's pass pipeline that made the instructions.
+        context: What every instruction has in common.
+        static: One row a static instruction; `STATIC_DTYPE`.
+        memory: Distinct outcomes of memory accesses; `MEMORY_DTYPE`.
+        window_start: First token of each window, and the end of the last; shape `(windows + 1,)`.
+        token_static: Static instruction of each token; shape `(tokens,)`.
+        token_lanes: Active lanes of each token, 1 to 32; shape `(tokens,)`.
+        token_memory: Row of `memory`, or -1; shape `(tokens,)`.
+        sub_groups: Traced sub-groups; `SUB_GROUP_DTYPE`.
+        stream_start: First entry of each sub-group's stream, and the end of the last; shape `(sub_groups + 1,)`.
+        stream_window: Windows in execution order, sub-group after sub-group.
+    """
+
+    launch: Launch
+    pipeline_version: int
+    context: LaunchContext
+    static: NDArray[np.void]
+    memory: NDArray[np.void]
+    window_start: NDArray[np.int64]
+    token_static: NDArray[np.uint32]
+    token_lanes: NDArray[np.uint8]
+    token_memory: NDArray[np.int32]
+    sub_groups: NDArray[np.void]
+    stream_start: NDArray[np.int64]
+    stream_window: NDArray[np.uint32]
+
+    @property
+    def num_windows(self) -> int:
+        """Distinct windows."""
+        return len(self.window_start) - 1
+
+    @property
+    def num_tokens(self) -> int:
+        """Instructions of the distinct windows."""
+        return len(self.token_static)
+
+    @property
+    def window_weight(self) -> NDArray[np.float64]:
+        """How often the launch executes each window, shape `(windows,)`."""
+        per_entry = np.repeat(self.sub_groups["weight"], np.diff(self.stream_start))
+        return np.bincount(self.stream_window, weights=per_entry, minlength=self.num_windows)
+
+    @property
+    def token_weight(self) -> NDArray[np.float64]:
+        """How often the launch executes each token, shape `(tokens,)`; sums to its sub-group instructions."""
+        return np.repeat(self.window_weight, np.diff(self.window_start))
+
+    def save(self, path: str | Path) -> None:
+        """Write the trace to an HDF5 file, whole or not at all.
+
+        Raises:
+            FormatError: The folder does not exist.
+        """
+        import h5py
+
+        with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+            file.attrs["format"] = FORMAT
+            file.attrs["format_version"] = FORMAT_VERSION
+            file.attrs["pipeline_version"] = self.pipeline_version
+            file.attrs["context"] = json.dumps(asdict(self.context))
+            write_launch(file.create_group("launch"), self.launch)
+            for name, units in _DATASETS.items():
+                data = getattr(self, name)
+                dataset = file.create_dataset(name, data=data, compression="gzip" if data.size else None, shuffle=True)
+                dataset.attrs["units"] = units
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trace:
+        """Read a trace back.
+
+        Raises:
+            FormatError: The file is missing, damaged, of another kind or version.
+        """
+        with read_h5(path, kind=FORMAT, versions=(FORMAT_VERSION,)) as file:
+            arrays = {name: file[name][()] for name in _DATASETS}
+            try:
+                context = LaunchContext(**json.loads(str(file.attrs["context"])))
+                pipeline_version = int(file.attrs["pipeline_version"])
+            except (KeyError, ValueError, TypeError) as error:
+                raise FormatError(f"{path} is damaged: {error}; trace the launch again") from error
+            trace = cls(
+                launch=read_launch(file["launch"]), pipeline_version=pipeline_version, context=context, **arrays
+            )
+        trace.check(str(path))
+        return trace
+
+    def check(self, where: str) -> None:
+        """Refuse a trace whose tables point outside each other.
+
+        Args:
+            where: What to call the trace in the message.
+
+        Raises:
+            FormatError: They do, or a table has the wrong type.
+        """
+        for name, dtype in (("static", STATIC_DTYPE), ("memory", MEMORY_DTYPE), ("sub_groups", SUB_GROUP_DTYPE)):
+            if getattr(self, name).dtype != dtype:
+                raise FormatError(f"{where}: table {name!r} has fields {getattr(self, name).dtype}, expected {dtype}")
+        limits = (
+            ("token_static", self.token_static, len(self.static)),
+            ("token_memory", self.token_memory, len(self.memory)),
+            ("stream_window", self.stream_window, self.num_windows),
+            ("window_start", self.window_start, self.num_tokens + 1),
+            ("stream_start", self.stream_start, len(self.stream_window) + 1),
+        )
+        for name, values, limit in limits:
+            if values.size and (int(values.max()) >= limit or int(values.min()) < -1):
+                raise FormatError(f"{where} is damaged: {name} points outside its table of {limit} rows")
+        if len(self.stream_start) != len(self.sub_groups) + 1 or len(self.token_lanes) != self.num_tokens:
+            raise FormatError(f"{where} is damaged: its tables differ in length")
+
+
+_DATASETS = {
+    "static": "see STATIC_DTYPE",
+    "memory": "see MEMORY_DTYPE",
+    "window_start": "token",
+    "token_static": "row of static",
+    "token_lanes": "lane",
+    "token_memory": "row of memory",
+    "sub_groups": "see SUB_GROUP_DTYPE",
+    "stream_start": "entry of stream_window",
+    "stream_window": "window",
+}
+CONTEXT_FIELDS = tuple(field.name for field in fields(LaunchContext) if field.name != "caveat")
