@@ -1,0 +1,50 @@
+# `make demo` and `make test` are the two commands of the README; the rest is for developers.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check bench opencl clean
+
+demo: $(VENV)/installed
+	@$(BIN)/perfvec predict traces/dense/gemm.cl --kernel gemm_tiled --global 1024,1024 --local 16,16 --define TILE=16 \
+	  --arg buffer:float32:1048576 --arg buffer:float32:1048576 --arg buffer:float32:1048576 \
+	  --arg int32:1024 --arg int32:1024 --arg int32:1024
+
+test: $(VENV)/installed-dev opencl
+	$(BIN)/python -m pytest
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/pyright
+
+# A virtual environment even where Debian's python3-venv is not installed: virtualenv then comes through pip.
+$(VENV)/bin/python:
+	@echo "Making $(VENV) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "perfvec needs Python 3.11 or later; call make PYTHON=python3.11" >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV) 2>/dev/null || { rm -rf $(VENV); \
+	  $(PYTHON) -m pip install --quiet --target $(VENV)-bootstrap virtualenv && \
+	  PYTHONPATH=$(VENV)-bootstrap $(PYTHON) -m virtualenv --quiet $(VENV); rm -rf $(VENV)-bootstrap; }
+	@test -x $@
+
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing perfvec and what it needs (some minutes the first time) ..."
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	@echo "Installing what tests and checks need ..."
+	@$(PIP) hypothesis import-linter pandas pre-commit pyright pytest ruff
+	@touch $@
+
+# PoCL is the tests' second opinion. Without the right to install it, the tests that need it skip and say so.
+opencl:
+	@ls /etc/OpenCL/vendors/*pocl* >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq pocl-opencl-icd >/dev/null; }; } || \
+	  echo "PoCL is not installed (pocl-opencl-icd); the tests that compare with it will skip."
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
