@@ -1,0 +1,32 @@
+"""OpenCL devices for tests, and every reason to skip for the lack of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import pyopencl as cl
+
+
+def pocl_device() -> cl.Device:
+    """The PoCL device: OpenCL on the CPU, the tests' second opinion. Skips the test where it is not installed."""
+    return _device("Portable Computing Language", hint="apt-get install pocl-opencl-icd")
+
+
+def oclgrind_device() -> cl.Device:
+    """The Oclgrind simulator: slow, unoptimised, careful. Skips the test where it is not installed."""
+    return _device("Oclgrind", hint="pip install 'pyopencl[oclgrind]'")
+
+
+def _device(platform_name: str, *, hint: str) -> cl.Device:
+    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed (pip install pyopencl)")
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:
+        platforms = []
+    for platform in platforms:
+        if platform.name == platform_name:
+            return platform.get_devices()[0]
+    return pytest.skip(f"the OpenCL platform {platform_name!r} is not installed ({hint})")
