@@ -1,0 +1,183 @@
+"""Front end: OpenCL C to optimised LLVM IR, the same on every machine.
+
+The source is compiled without optimisation by a clang that somebody else maintains; the optimisation is ours, a fixed
+pass pipeline, because the trained model depends on the instructions that it leaves. `PIPELINE_VERSION` names it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import llvmlite.binding as llvm
+
+from perfvec.errors import KernelNotFoundError, SourceError
+
+if TYPE_CHECKING:
+    from perfvec.launch import Launch
+
+PIPELINE_VERSION = 1
+_OCLGRIND_PLATFORM = "Oclgrind"
+# Inlining and unrolling follow the cost model of a GPU back end, not that of the machine that traces.
+_COST_MODEL_TRIPLE = "nvptx64-nvidia-cuda"
+_COST_MODEL_CPU = "sm_70"
+_INLINE_THRESHOLD = 100_000  # OpenCL C forbids recursion, and GPU compilers inline every call
+FrontEnd: TypeAlias = Callable[[str, tuple[str, ...], str], bytes]
+_KERNEL_DEFINE = re.compile(r"^define .*?\bspir_kernel\b[^@]*@([\w$.]+)\(", re.MULTILINE)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledProgram:
+    """A program in textual LLVM IR, one kernel of it kept."""
+
+    ir: str
+    kernel_name: str
+    is_optimised: bool
+
+
+def compile_kernel(launch: Launch, *, optimise: bool = True) -> CompiledProgram:
+    """Compile the kernel of a launch to LLVM IR in the SPIR-64 form.
+
+    Args:
+        launch: Source, build options and kernel name are used.
+        optimise: Run the fixed pass pipeline; without it the IR is what clang emits at -O0.
+
+    Raises:
+        SourceError: The source does not compile; the message is clang's.
+        KernelNotFoundError: The program has no such kernel; the message names those it has.
+    """
+    bitcode = compile_source(launch.source, launch.build_options, launch.source_name)
+    return keep_kernel(bitcode, launch.kernel_name, optimise=optimise)
+
+
+def compile_source(source: str, build_options: tuple[str, ...] = (), source_name: str = "kernel.cl") -> bytes:
+    """Compile OpenCL C to unoptimised SPIR-64 bitcode with the first front end that is there.
+
+    Raises:
+        SourceError: The source does not compile, or there is no front end.
+    """
+    for find in (_oclgrind_front_end, _clang_front_end):
+        front_end = find()
+        if front_end is not None:
+            return front_end(source, build_options, source_name)
+    raise SourceError(
+        "no OpenCL C front end: install Oclgrind's wheel (pip install 'pyopencl[oclgrind]', x86-64 Linux) "
+        "or put clang on the PATH"
+    )
+
+
+
+
+@cache
+def _oclgrind_front_end() -> FrontEnd | None:
+    try:
+        import pyopencl as cl
+
+        platform = next(p for p in cl.get_platforms() if p.name == _OCLGRIND_PLATFORM)
+    except (ImportError, StopIteration):
+        return None
+    except Exception:  # pyopencl raises LogicError where no platform at all is registered
+        return None
+    context = cl.Context(platform.get_devices())
+
+    def compile_with_oclgrind(source: str, build_options: tuple[str, ...], source_name: str) -> bytes:
+        # The plain program: pyopencl's own build() adds options, a cache and a constant that changes each time.
+        program = cl._cl._Program(context, source)  # pyright: ignore
+        try:
+            program._build(" ".join(("-cl-opt-disable", *build_options)).encode(), context.devices)
+        except cl.RuntimeError as error:
+            log = str(program.get_build_info(context.devices[0], cl.program_build_info.LOG)).strip("\x00\n ")
+            raise SourceError(f"{source_name} does not compile:\n{log.replace('input.cl', source_name)}") from error
+        return program.get_info(cl.program_info.BINARIES)[0]
+
+    return compile_with_oclgrind
+
+
+@cache
+def _clang_front_end() -> FrontEnd | None:
+    clang = shutil.which("clang")
+    if clang is None:
+        return None
+
+    def compile_with_clang(source: str, build_options: tuple[str, ...], source_name: str) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="perfvec-") as folder:
+            path = Path(folder) / "kernel.cl"
+            path.write_text(source, encoding="utf-8")
+            output = Path(folder) / "kernel.bc"
+            command = [
+                clang, "-x", "cl", "-cl-std=CL1.2", "-O0", "-gline-tables-only", "-emit-llvm", "-c",
+                "-target", "spir64-unknown-unknown", "-Xclang", "-finclude-default-header",
+                *build_options, str(path), "-o", str(output),
+            ]  # fmt: skip
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            if result.returncode:
+                raise SourceError(f"{source_name} does not compile:\n{result.stderr.replace(str(path), source_name)}")
+            return output.read_bytes()
+
+    return compile_with_clang
+
+
+def keep_kernel(bitcode: bytes | str, kernel_name: str, *, optimise: bool = True) -> CompiledProgram:
+    """Reduce a module to one kernel and what it calls, and optimise it.
+
+    Args:
+        bitcode: LLVM bitcode, or textual IR, in the SPIR-64 form.
+        kernel_name: The kernel to keep.
+        optimise: Run the fixed pass pipeline.
+
+    Raises:
+        SourceError: The module cannot be read.
+        KernelNotFoundError: It has no such kernel.
+    """
+    llvm.initialize_all_targets()
+    try:
+        module = llvm.parse_assembly(bitcode) if isinstance(bitcode, str) else llvm.parse_bitcode(bitcode)
+    except RuntimeError as error:
+        raise SourceError(f"cannot read the LLVM module of kernel {kernel_name!r}: {error}") from error
+    text = str(module)
+    kernels = _KERNEL_DEFINE.findall(text)
+    if kernel_name not in kernels:
+        names = ", ".join(kernels) if kernels else "none"
+        raise KernelNotFoundError(f"no kernel {kernel_name!r} in the program; its kernels are: {names}")
+    module = llvm.parse_assembly(_prepare(text, kernel_name))
+    _run_pipeline(module, optimise=optimise)
+    return CompiledProgram(ir=str(module), kernel_name=kernel_name, is_optimised=optimise)
+
+
+def _prepare(text: str, kernel_name: str) -> str:
+    """Let every function but the kernel be inlined and dropped, and let all be optimised."""
+    text = re.sub(r"^(attributes #\d+ = \{.*)$", lambda m: re.sub(r" (noinline|optnone|minsize|optsize)\b", "", m[1]), text, flags=re.M)
+
+    def internal(match: re.Match[str]) -> str:
+        line = match[0]
+        if re.search(rf"@{re.escape(kernel_name)}\(", line):
+            return line
+        line = re.sub(r"^define (dso_local |internal |linkonce_odr |weak_odr |available_externally )*", "define internal ", line)
+        return line.replace("spir_kernel", "spir_func")
+
+    return re.sub(r"^define .*$", internal, text, flags=re.MULTILINE)
+
+
+def _run_pipeline(module: llvm.ModuleRef, *, optimise: bool) -> None:
+    target = llvm.Target.from_triple(_COST_MODEL_TRIPLE).create_target_machine(cpu=_COST_MODEL_CPU, opt=2)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    options.loop_unrolling = True
+    options.inlining_threshold = _INLINE_THRESHOLD
+    builder = llvm.create_pass_builder(target, options)
+    if optimise:
+        builder.getModulePassManager().run(module, builder)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.add_instruction_namer_pass()
+    passes.run(module, builder)
