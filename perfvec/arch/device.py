@@ -1,6 +1,6 @@
 """Devices by their facts: one TOML file a device in `archs/`, each fact with its source.
 
-    [device]            name, vendor, type, architecture, year, aliases, opencl_names
+    [device]            name, vendor, type, architecture, year, aliases, opencl_names, opencl_platform
     [compute]           the fields of `Compute`
     [memory.dram]       and l2, l1, local: the fields of `MemoryLevel`
     [launch]            the fields of `LaunchCost`
@@ -177,6 +177,7 @@ class Device:
         sources: Where each fact is from, by dotted field name; a key covers the fields below it.
         aliases: Other names that `find_device` takes.
         opencl_names: Patterns of the names that OpenCL gives the device, case ignored.
+        opencl_platform: The OpenCL platform that the file is about, or "" for any.
     """
 
     name: str
@@ -190,6 +191,7 @@ class Device:
     sources: Mapping[str, str] = field(hash=False)
     aliases: tuple[str, ...] = ()
     opencl_names: tuple[str, ...] = ()
+    opencl_platform: str = ""
 
     def __post_init__(self) -> None:
         if self.type not in DEVICE_TYPES:
