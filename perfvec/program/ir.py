@@ -322,7 +322,7 @@ class _Reader:
         for index in parts[1:]:
             type_text = self.types.get(type_text, type_text)
             array = re.fullmatch(r"\[\d+ x (.*)\]", type_text)
-            type_text = array[1] if array else split_top(type_text.strip("{} "))[int(index)]
+            type_text = array[1] if array else split_top(type_text.strip("<>")[1:-1])[int(index)]
         return type_text
 
 

@@ -1,0 +1,384 @@
+"""The SIMT executor: runs work-groups of a launch in native code and hands the record of what they did to a consumer."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from perfvec.arguments import BufferArg, LocalArg, ScalarArg
+from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
+from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SCRATCH_BYTES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
+from perfvec.program.frontend import compile_kernel
+from perfvec.program.ir import parse_kernel
+from perfvec.program.native import Memory, NativeKernel, translate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfvec.launch import Launch
+
+DEFAULT_BUDGET = 400_000_000  # sub-group instructions of the groups that are run
+_EVENTS_CAPACITY = 1 << 17
+_ADDRESS_ROWS = 1 << 15
+_ALIGN = 128
+_MAX_COMPILED = 64
+
+# Called with the work-group's number, the events (segment or mark, mask or number) and the address rows so far.
+Consumer: TypeAlias = "Callable[[int, NDArray[np.uint32], NDArray[np.int64]], None]"
+
+
+@final
+class CompiledKernel:
+    """A kernel in machine code, ready for any launch of it."""
+
+    def __init__(self, native: NativeKernel) -> None:
+        self.native = native
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        try:
+            module = llvm.parse_assembly(native.ir)
+        except RuntimeError as error:
+            raise UnsupportedError(
+                f"kernel {native.kernel.name!r} has instructions that the executor translates wrongly; please report it: {error}"
+            ) from error
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+        )
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+        self.run_group = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address("pv.run_group"))
+        self.regs_bytes = -(-self._number("pv.regs_bytes") // _ALIGN) * _ALIGN
+        self.args_bytes = max(8, self._number("pv.args_bytes"))
+        self.arg_offsets = [self._number(f"pv.arg_offset.{i}") for i in range(len(native.kernel.parameters))]
+
+    def _address(self, symbol: str) -> int:
+        return self._engine.get_function_address(symbol)
+
+    def _number(self, symbol: str) -> int:
+        return ctypes.CFUNCTYPE(ctypes.c_int64)(self._address(symbol))()
+
+    def constant_address(self, symbol: str) -> int:
+        """Real address of a constant table."""
+        return self._engine.get_global_value_address(symbol)
+
+
+_compiled: OrderedDict[tuple[str, tuple[str, ...], str, bool], CompiledKernel] = OrderedDict()
+
+
+def compile_launch(launch: Launch, *, optimise: bool = True) -> CompiledKernel:
+    """Compile the kernel of a launch, or take it from the last few that were compiled.
+
+    Raises:
+        SourceError, KernelNotFoundError, UnsupportedError: As the front end and the translator say.
+    """
+    key = (launch.source, launch.build_options, launch.kernel_name, optimise)
+    if key in _compiled:
+        _compiled.move_to_end(key)
+        return _compiled[key]
+    program = compile_kernel(launch, optimise=optimise)
+    kernel = parse_kernel(program.ir, launch.kernel_name, is_optimised=optimise)
+    compiled = CompiledKernel(translate(kernel))
+    _compiled[key] = compiled
+    if len(_compiled) > _MAX_COMPILED:
+        _compiled.popitem(last=False)
+    return compiled
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundMemory:
+    """A memory with its number, name and size, as messages and the consumer need it."""
+
+    number: int
+    name: str
+    num_bytes: int
+    space: str
+
+
+@final
+class Execution:
+    """One launch being executed: its memory and the state of the work-group at hand."""
+
+    def __init__(self, compiled: CompiledKernel, launch: Launch, *, budget: int = DEFAULT_BUDGET) -> None:
+        self.compiled, self.launch = compiled, launch
+        self._context = np.zeros(len(CONTEXT), np.int64)
+        self._keep_alive: list[NDArray[np.generic]] = [self._context]
+        self.memories: dict[int, BoundMemory] = {}
+        self.buffers: dict[int, NDArray[np.generic]] = {}
+        self._table = np.zeros((MAX_MEMORIES, 2), np.int64)  # limit, base
+        num_segments = len(compiled.native.segments)
+        self.segment_count = np.zeros(num_segments, np.int64)
+        self.segment_lanes = np.zeros(num_segments, np.int64)
+        self._events = np.zeros((_EVENTS_CAPACITY, 2), np.uint32)
+        most_sites = max((sum(s.segment == i for s in compiled.native.sites) for i in range(num_segments)), default=0)
+        self._addresses = np.zeros((_ADDRESS_ROWS + most_sites, SUB_GROUP_SIZE), np.int64)
+        self._bind_memories()
+        self._bind_arguments()
+        self._bind_geometry()
+        for name, array in (
+            ("table", self._table), ("segment_count", self.segment_count), ("segment_lanes", self.segment_lanes),
+            ("events", self._events), ("addresses", self._addresses), ("scratch", np.zeros(SCRATCH_BYTES, np.uint8)),
+        ):  # fmt: skip
+            self._set(name, self._pin(array))
+        self._set("events_capacity", len(self._events))
+        self._set("addresses_capacity", len(self._addresses))
+        self._set("budget", budget)
+        self._set("error_site", -1)
+        self._budget = budget
+
+    def _set(self, name: str, value: int) -> None:
+        self._context[CONTEXT[name]] = value
+
+    def _get(self, name: str) -> int:
+        return int(self._context[CONTEXT[name]])
+
+    def _pin(self, array: NDArray[np.generic]) -> int:
+        self._keep_alive.append(array)
+        return array.ctypes.data
+
+    # ---- binding ------------------------------------------------------------------------------------------------
+
+    def _bind_memories(self) -> None:
+        native = self.compiled.native
+        for memory, offset in zip(native.private, native.private_offsets, strict=True):
+            self._bind(memory, offset, "private")
+        local = [(m, self._local_bytes(m.num_bytes)) for m in native.local]
+        self.local_mem_bytes = sum(m.num_bytes for m in native.local) + self.launch.local_arg_bytes
+        arena_bytes = sum(size for _, size in local) + sum(
+            self._local_bytes(a.num_bytes) for a in self.launch.args if isinstance(a, LocalArg)
+        )
+        self._local = _aligned(max(arena_bytes, _ALIGN))
+        self._local_next = self._pin(self._local)
+        for memory, size in local:
+            self._bind(memory, self._local_next, "local")
+            self._local_next += size
+        for memory in native.constants:
+            self._bind(memory, self.compiled.constant_address(memory.symbol), "constant")
+
+    @staticmethod
+    def _local_bytes(num_bytes: int) -> int:
+        return -(-num_bytes // _ALIGN) * _ALIGN
+
+    def _bind(self, memory: Memory, base: int, space: str) -> int:
+        if memory.number >= MAX_MEMORIES:
+            raise UnsupportedError(f"kernel {self.launch.kernel_name!r} has more than {MAX_MEMORIES} arrays and buffers")
+        self._table[memory.number] = memory.num_bytes, base
+        self.memories[memory.number] = BoundMemory(
+            number=memory.number, name=memory.name, num_bytes=memory.num_bytes, space=space
+        )
+        return memory.address
+
+    def _bind_arguments(self) -> None:
+        native, launch = self.compiled.native, self.launch
+        parameters = native.kernel.parameters
+        if len(parameters) != len(launch.args):
+            wanted = ", ".join(f"{p.name[1:]} ({p.byval or p.type})" for p in parameters)
+            raise LaunchError(
+                f"kernel {launch.kernel_name!r} takes {len(parameters)} arguments, {len(launch.args)} were given; "
+                f"it takes: {wanted or 'none'}"
+            )
+        block = np.zeros(self.compiled.args_bytes, np.uint8)
+        number = native.first_free_memory
+        for position, (parameter, argument) in enumerate(zip(parameters, launch.args, strict=True)):
+            value = self._argument_bytes(parameter.name[1:], parameter.type, parameter.byval, argument, number, position)
+            number += 1
+            offset = self.compiled.arg_offsets[position]
+            block[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
+        self._set("args", self._pin(block))
+
+    def _argument_bytes(
+        self, name: str, type_text: str, byval: str, argument: object, number: int, position: int
+    ) -> bytes:
+        where = f"argument {position} ({name}) of kernel {self.launch.kernel_name!r}"
+        if isinstance(argument, ScalarArg):
+            value = argument.array().tobytes()
+            if type_text.startswith("ptr") and not byval:
+                raise LaunchError(f"{where} is a pointer; found the value {argument}; give buffer:... or local:...")
+            expected = _scalar_bytes(byval or type_text)
+            if expected is not None and expected != len(value):
+                raise LaunchError(f"{where} has LLVM type {type_text} of {expected} bytes; found {argument}, {len(value)} bytes")
+            wants_float = type_text in ("float", "double", "half")
+            if expected is not None and wants_float != (argument.array().dtype.kind == "f") and "<" not in type_text:
+                raise LaunchError(f"{where} has LLVM type {type_text}; found {argument}")
+            return value
+        if not type_text.startswith("ptr") or byval:
+            raise LaunchError(f"{where} is passed by value (LLVM type {byval or type_text}); found {argument}; give DTYPE:VALUE")
+        is_local = type_text.endswith("addrspace(3)")
+        if isinstance(argument, LocalArg) != is_local:
+            kind = "local memory: give local:DTYPE:COUNT" if is_local else "a buffer: give buffer:DTYPE:COUNT"
+            raise LaunchError(f"{where} is {kind}; found {argument}")
+        if isinstance(argument, LocalArg):
+            memory = Memory(number=number, name=name, num_bytes=argument.num_bytes)
+            address = self._bind(memory, self._local_next, "local")
+            self._local_next += self._local_bytes(argument.num_bytes)
+        else:
+            assert isinstance(argument, BufferArg)
+            data = argument.array()
+            array = _aligned(data.nbytes)
+            array[:] = data.view(np.uint8)
+            self.buffers[position] = array.view(data.dtype)
+            address = self._bind(
+                Memory(number=number, name=name, num_bytes=data.nbytes), self._pin(array), "buffer"
+            )
+        return address.to_bytes(8, "little")
+
+    def _bind_geometry(self) -> None:
+        launch, native = self.launch, self.compiled.native
+        dims = len(launch.global_size)
+        local, groups = (*launch.local_size, 1, 1)[:3], (*launch.num_groups, 1, 1)[:3]
+        self.group_shape = groups
+        num_lanes = math.prod(launch.local_size)
+        self.num_sub_groups = -(-num_lanes // SUB_GROUP_SIZE)
+        linear = np.arange(num_lanes)
+        ids = np.zeros((4, num_lanes), np.int64)
+        ids[0], ids[1], ids[2] = linear % local[0], linear // local[0] % local[1], linear // (local[0] * local[1])
+        self._global_base, self._group_ids = np.zeros(4, np.int64), np.zeros(4, np.int64)
+        self._local_size, self._offset = np.array(local), np.zeros(3, np.int64)
+        self._offset[:dims] = launch.global_offset
+        ones = (1, 1, 1, 1)
+        self._pcs = np.full(self.num_sub_groups * SUB_GROUP_SIZE, EXITED, np.int32)
+        self._fresh_pcs = self._pcs.copy()
+        self._fresh_pcs[:num_lanes] = 0
+        private_bytes = native.private_bytes
+        tables = {
+            "local_ids": ids,
+            "global_base": self._global_base,
+            "group_ids": self._group_ids,
+            "num_groups": np.array((*launch.num_groups, *ones)[:4], np.int64),
+            "global_sizes": np.array((*launch.global_size, *ones)[:4], np.int64),
+            "local_sizes": np.array((*launch.local_size, *ones)[:4], np.int64),
+            "offsets": np.array((*launch.global_offset, 0, 0, 0)[:4], np.int64),
+            "pcs": self._pcs,
+            "regs": _aligned(max(_ALIGN, self.compiled.regs_bytes * self.num_sub_groups)),
+            "private": _aligned(max(_ALIGN, private_bytes * self.num_sub_groups * SUB_GROUP_SIZE)),
+        }
+        for name, array in tables.items():
+            self._set(name, self._pin(array))
+        self._set("work_dim", dims)
+        self._set("num_lanes", num_lanes)
+        self._set("num_sub_groups", self.num_sub_groups)
+        self._set("regs_bytes", self.compiled.regs_bytes)
+        self._set("private_lane_bytes", private_bytes)
+
+    # ---- running ------------------------------------------------------------------------------------------------
+
+    @property
+    def num_work_groups(self) -> int:
+        """Work-groups of the launch."""
+        return math.prod(self.group_shape)
+
+    def run(self, groups: Iterable[int], consume: Consumer | None = None) -> None:
+        """Execute work-groups one after another.
+
+        Args:
+            groups: Linear numbers of the work-groups, the first dimension fastest.
+            consume: Called with the record, at the latest at the end of each work-group; it must not keep the arrays.
+
+        Raises:
+            MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
+        """
+        address = self._context.ctypes.data
+        for group in groups:
+            self._enter(group)
+            while True:
+                status = self.compiled.run_group(address)
+                if status in (Status.DONE, Status.RECORD_FULL):
+                    self._flush(group, consume)
+                    if status == Status.DONE:
+                        break
+                else:
+                    raise self._error(Status(status), group)
+
+    def _enter(self, group: int) -> None:
+        x, y, _ = self.group_shape
+        place = np.array((group % x, group // x % y, group // (x * y)))
+        self._group_ids[:3] = place
+        self._global_base[:3] = place * self._local_size + self._offset
+        self._pcs[:] = self._fresh_pcs
+        self._local[:] = 0
+        self._set("sub_group", 0)
+
+    def _flush(self, group: int, consume: Consumer | None) -> None:
+        if consume is not None:
+            consume(group, self._events[: self._get("events_count")], self._addresses[: self._get("addresses_count")])
+        self._set("events_count", 0)
+        self._set("addresses_count", 0)
+
+    def _error(self, status: Status, group: int) -> Exception:
+        x, y, _ = self.group_shape
+        place = (group % x, group // x % y, group // (x * y))[: len(self.launch.global_size)]
+        where = f"kernel {self.launch.kernel_name!r}, work-group {place}"
+        if status == Status.MEMORY_ERROR:
+            return self._memory_error(where)
+        if status == Status.OVER_BUDGET:
+            return BudgetError(
+                f"{where}: the traced work-groups ran past the budget of {self._budget:,} sub-group instructions. "
+                "If the kernel ends, raise --budget; if not, look at its loops and their bounds."
+            )
+        return self._barrier_error(where)
+
+    def _memory_error(self, where: str) -> MemoryAccessError:
+        site = self.compiled.native.sites[self._get("error_site")]
+        address, lane = self._get("error_address"), self._get("error_lane") + self._get("lane_base")
+        num_bytes = self._get("error_bytes")
+        number, offset = (address >> TAG_SHIFT) & (MAX_MEMORIES - 1), address & ((1 << TAG_SHIFT) - 1)
+        if offset >= 1 << (TAG_SHIFT - 1) and number + 1 in self.memories:
+            number, offset = number + 1, offset - (1 << TAG_SHIFT)  # a negative offset borrows from the number
+        memory = self.memories.get(number)
+        verb = "writes" if site.access.is_write else "reads"
+        what = f"{where}, work-item {lane} of the group, line {site.instruction.line} of {self.launch.source_name}: {verb} {num_bytes} bytes"
+        if memory is None:
+            return MemoryAccessError(f"{what} at an address in no buffer ({address:#x}); is a pointer null or not set?")
+        place = f"{what} at byte {offset} (index {offset // max(num_bytes, 1)}) of {memory.space} {memory.name!r}"
+        if 0 <= offset <= memory.num_bytes - num_bytes:
+            return MemoryAccessError(f"{place}, which is not a multiple of {site.access.align}; OpenCL requires alignment")
+        return MemoryAccessError(
+            f"{place}, which has {memory.num_bytes} bytes. Give a larger buffer, or guard the access by the bounds."
+        )
+
+    def _barrier_error(self, where: str) -> BarrierDivergenceError:
+        pcs = self._pcs[: self._get("num_lanes")]
+        waiting = pcs[(pcs >= WAITING) & (pcs < EXITED)]
+        stop = int(np.bincount(waiting - WAITING).argmax())
+        segments = self.compiled.native.segments
+        before = next(s for s in segments if s.is_barrier and stop in s.successors)
+        line = before.body[-1].line
+        arrived = int((waiting - WAITING == stop).sum())
+        return BarrierDivergenceError(
+            f"{where}: {arrived} of {len(pcs)} work-items reached the barrier at line {line} of {self.launch.source_name}; "
+            f"{int((pcs == EXITED).sum())} had ended. All work-items of a group must reach it; look for a barrier inside a "
+            "divergent branch, or an early return before it."
+        )
+
+    def results(self) -> dict[int, NDArray[np.generic]]:
+        """Contents of the buffers now, by argument position."""
+        return self.buffers
+
+
+def _aligned(num_bytes: int) -> NDArray[np.uint8]:
+    """Zeroed bytes at an address that any access may start from."""
+    raw = np.zeros(num_bytes + _ALIGN, np.uint8)
+    start = -raw.ctypes.data % _ALIGN
+    return raw[start : start + num_bytes]
+
+
+def _scalar_bytes(type_text: str) -> int | None:
+    from perfvec.program.accesses import TypeSizes
+
+    try:
+        return TypeSizes({}).bytes_of(type_text)
+    except UnsupportedError:
+        return None
