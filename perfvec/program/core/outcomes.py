@@ -1,0 +1,174 @@
+"""What one memory access of a sub-group amounts to: sectors, lines, bank passes, strides.
+
+Addresses are the executor's: a memory's number above bit 40, the offset below. Memories start at multiples of 128 bytes on
+every device, so sectors and lines follow from the address alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+SECTOR_SHIFT = 5  # 32 B
+LINE_SHIFT = 7  # 128 B
+NUM_BANKS = 32
+STRIDE_NONE, STRIDE_UNIFORM, STRIDE_UNIT, STRIDE_SMALL, STRIDE_LARGE, STRIDE_IRREGULAR = range(6)
+SMALL_STRIDE = 4  # in access sizes
+LOCAL_WORDS = 1 << 16  # words of the largest local array that is told apart: 256 KiB
+STAMP_SLOTS = 1024  # a power of two above the 32 lanes x 5 sectors of 128 bytes each, with room
+
+
+@njit(cache=True)
+def stride_class(addresses, lanes_mask, access_bytes):
+    """Class of the step between the addresses of neighbouring active lanes.
+
+    Args:
+        addresses: Address by lane, shape `(lane,)`.
+        lanes_mask: Bit mask of the active lanes.
+        access_bytes: Bytes that each lane moves.
+
+    Returns:
+        An index into `STRIDE_CLASSES` of `perfvec.trace_data`.
+    """
+    previous_lane = -1
+    step = 0
+    steps = 0
+    for lane in range(addresses.shape[0]):
+        if not (lanes_mask >> lane) & 1:
+            continue
+        if previous_lane >= 0:
+            # Inactive lanes between two active ones would have made equal steps.
+            gap = lane - previous_lane
+            difference = addresses[lane] - addresses[previous_lane]
+            this = difference // gap
+            if this * gap != difference or (steps and this != step):
+                return STRIDE_IRREGULAR
+            step = this
+            steps += 1
+        previous_lane = lane
+    if steps == 0 or step == 0:
+        return STRIDE_UNIFORM
+    if step == access_bytes:
+        return STRIDE_UNIT
+    return STRIDE_SMALL if abs(step) <= SMALL_STRIDE * access_bytes else STRIDE_LARGE
+
+
+@njit(cache=True)
+def distinct_sectors(addresses, lanes_mask, access_bytes, stamps, values, epoch, out):
+    """Collect the distinct 32 B sectors that an access touches.
+
+    Args:
+        addresses: Address by lane, shape `(lane,)`.
+        lanes_mask: Bit mask of the active lanes.
+        access_bytes: Bytes that each lane moves.
+        stamps: Scratch, shape `(STAMP_SLOTS,)`; slots whose stamp is `epoch` are in use.
+        values: Scratch, shape `(STAMP_SLOTS,)`.
+        epoch: A number never used before with these stamps.
+        out: Receives the sectors' numbers, as many as there is room for.
+
+    Returns:
+        The number of distinct sectors, at most `len(out)`.
+    """
+    count = 0
+    last = np.int64(-1)
+    for lane in range(addresses.shape[0]):
+        if not (lanes_mask >> lane) & 1:
+            continue
+        first = addresses[lane] >> SECTOR_SHIFT
+        end = (addresses[lane] + access_bytes - 1) >> SECTOR_SHIFT
+        for sector in range(first, end + 1):
+            if sector == last:
+                continue
+            last = sector
+            slot = (sector * 0x9E3779B1 >> 7) & (STAMP_SLOTS - 1)
+            while stamps[slot] == epoch and values[slot] != sector:
+                slot = (slot + 1) & (STAMP_SLOTS - 1)
+            if stamps[slot] != epoch:
+                stamps[slot] = epoch
+                values[slot] = sector
+                if count == out.shape[0]:
+                    return count
+                out[count] = sector
+                count += 1
+    return count
+
+
+@njit(cache=True)
+def bank_passes(addresses, lanes_mask, access_bytes, word_stamps, epoch, per_bank):
+    """Passes that local memory of 32 banks of 4 B needs: the most distinct words that fall on one bank.
+
+    Args:
+        addresses: Address by lane, shape `(lane,)`; all in one local array of at most `4 * LOCAL_WORDS` bytes.
+        lanes_mask: Bit mask of the active lanes.
+        access_bytes: Bytes that each lane moves.
+        word_stamps: Scratch, shape `(LOCAL_WORDS,)`; words whose stamp is `epoch` have been counted.
+        epoch: A number never used before with these stamps.
+        per_bank: Scratch, shape `(NUM_BANKS,)`.
+
+    Returns:
+        The passes, at least 1; an access of 8 or 16 bytes a lane needs more than one even without conflicts.
+    """
+    per_bank[:] = 0
+    most = 0
+    for lane in range(addresses.shape[0]):
+        if not (lanes_mask >> lane) & 1:
+            continue
+        for word in range(addresses[lane] >> 2, ((addresses[lane] + access_bytes - 1) >> 2) + 1):
+            slot = word & (LOCAL_WORDS - 1)
+            if word_stamps[slot] != epoch:
+                word_stamps[slot] = epoch
+                bank = word & (NUM_BANKS - 1)
+                per_bank[bank] += 1
+                most = max(most, per_bank[bank])
+    return most
+
+
+@njit(cache=True)
+def same_address(addresses, lanes_mask):
+    """The most active lanes that share one address; shape of `addresses`: `(lane,)`."""
+    most = 0
+    for lane in range(addresses.shape[0]):
+        if not (lanes_mask >> lane) & 1:
+            continue
+        count = 0
+        for other in range(addresses.shape[0]):
+            if (lanes_mask >> other) & 1 and addresses[other] == addresses[lane]:
+                count += 1
+        most = max(most, count)
+    return most
+
+
+@njit(cache=True)
+def private_lines(addresses, lanes_mask, access_bytes, out):
+    """Sectors and lines of an access to private arrays, whose words lie interleaved by lane on a device.
+
+    Word `w` of all lanes fills one 128 B line; eight lanes' words fill one sector.
+
+    Args:
+        addresses: Address by lane, shape `(lane,)`; the same number space for all lanes.
+        lanes_mask: Bit mask of the active lanes.
+        access_bytes: Bytes that each lane moves.
+        out: Scratch for pairs of word and group of eight lanes.
+
+    Returns:
+        Distinct sectors and distinct lines.
+    """
+    sectors = 0
+    lines = 0
+    for lane in range(addresses.shape[0]):
+        if not (lanes_mask >> lane) & 1:
+            continue
+        for word in range(addresses[lane] >> 2, ((addresses[lane] + access_bytes - 1) >> 2) + 1):
+            key = word * 4 + lane // 8
+            is_new_sector = True
+            is_new_line = True
+            for i in range(sectors):
+                if out[i] == key:
+                    is_new_sector = False
+                if out[i] >> 2 == word:
+                    is_new_line = False
+            if is_new_sector and sectors < out.shape[0]:
+                out[sectors] = key
+                sectors += 1
+                lines += is_new_line
+    return sectors, lines

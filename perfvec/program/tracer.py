@@ -1,0 +1,117 @@
+"""From a launch to its trace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from perfvec.program.classify import StaticTable, make_static_table
+from perfvec.program.executor import DEFAULT_BUDGET, CompiledKernel, Execution, compile_launch
+from perfvec.program.frontend import PIPELINE_VERSION
+from perfvec.program.record import Recorder
+from perfvec.program.registers import most_live_registers
+from perfvec.program.sampling import Sample, sample_groups
+from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfvec.launch import Launch
+
+DEFAULT_GROUPS = 48
+FEWEST_GROUPS = 8
+# Sub-group instructions after which a default trace takes no further work-groups.
+SAMPLE_INSTRUCTIONS = 1_500_000
+
+
+def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, budget: int = DEFAULT_BUDGET) -> Trace:
+    """Execute a sample of a launch's work-groups and record what they did. No GPU is needed.
+
+    Args:
+        launch: What to trace.
+        work_groups: About how many work-groups to execute; None for all of them. Where they are long, fewer are taken,
+            at least `FEWEST_GROUPS`.
+        budget: Most sub-group instructions to execute before giving up.
+
+    Raises:
+        SourceError: The source does not compile.
+        KernelNotFoundError: The program has no such kernel.
+        LaunchError: The arguments do not fit the kernel.
+        UnsupportedError: The kernel uses something that the executor does not know.
+        MemoryAccessError: A work-item touched memory outside its buffers.
+        BarrierDivergenceError: Not all work-items of a work-group reached a barrier.
+        BudgetError: The budget ran out.
+    """
+    compiled = compile_launch(launch)
+    static = make_static_table(compiled.native)
+    execution = Execution(compiled, launch, budget=budget)
+    recorder = Recorder(compiled.native, static, execution.num_sub_groups)
+    most = execution.num_work_groups if work_groups is None else work_groups
+    sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
+    if work_groups is not None:
+        sample = _shorten(sample, compiled, launch, budget)
+    lines_by_group = _run(execution, recorder, sample)
+    tables = recorder.tables()
+    return Trace(
+        launch=launch,
+        pipeline_version=PIPELINE_VERSION,
+        context=_context(launch, execution, static, tables["sub_groups"], lines_by_group, sample),
+        static=static.rows,
+        **tables,  # pyright: ignore[reportArgumentType]
+    )
+
+
+def _shorten(sample: Sample, compiled: CompiledKernel, launch: Launch, budget: int) -> Sample:
+    """Take fewer work-groups where one alone, run without record, shows that they are long."""
+    if len(sample.groups) <= FEWEST_GROUPS:
+        return sample
+    probe = Execution(compiled, launch, budget=budget)
+    probe.run([int(sample.groups[len(sample.groups) // 2])])
+    sizes = np.array([len(s.body) + 1 for s in compiled.native.segments])
+    instructions = int(probe.segment_count @ sizes)
+    fits = max(FEWEST_GROUPS, SAMPLE_INSTRUCTIONS // max(instructions, 1))
+    if fits >= len(sample.groups):
+        return sample
+    return sample_groups(launch.num_groups, most=fits, seed=int(launch.digest[:8], 16))
+
+
+def _run(execution: Execution, recorder: Recorder, sample: Sample) -> NDArray[np.int64]:
+    """Execute the sample; returns how many cache lines each work-group was the first to touch."""
+    new_lines = np.zeros(len(sample.groups), np.int64)
+    for position, (group, weight) in enumerate(zip(sample.groups, sample.weights, strict=True)):
+        before = recorder.num_device_lines
+        execution.run([int(group)], recorder.consume)
+        recorder.end_group(int(group), float(weight))
+        new_lines[position] = recorder.num_device_lines - before
+    return new_lines
+
+
+def _context(
+    launch: Launch,
+    execution: Execution,
+    static: StaticTable,
+    sub_groups: NDArray[np.void],
+    new_lines: NDArray[np.int64],
+    sample: Sample,
+) -> LaunchContext:
+    weight = sub_groups["weight"]
+    lengths = sub_groups["num_instructions"].astype(np.float64)
+    mean = float(np.average(lengths, weights=weight))
+    spread = float(np.sqrt(np.average((lengths - mean) ** 2, weights=weight)))
+    return LaunchContext(
+        num_work_items=launch.num_work_items,
+        num_work_groups=execution.num_work_groups,
+        sub_groups_per_group=execution.num_sub_groups,
+        local_size=launch.num_work_items // execution.num_work_groups,
+        num_dims=len(launch.global_size),
+        local_mem_bytes=execution.local_mem_bytes,
+        private_mem_bytes=execution.compiled.native.private_bytes,
+        live_registers=most_live_registers(execution.compiled.native.kernel),
+        buffer_bytes=launch.buffer_bytes,
+        footprint_bytes=float(min(LINE_BYTES * (new_lines @ sample.weights), max(launch.buffer_bytes, LINE_BYTES))),
+        static_instructions=len(static.rows),
+        mean_instructions=mean,
+        max_instructions=float(lengths.max()),
+        instructions_spread=spread / mean if mean else 0.0,
+    )
