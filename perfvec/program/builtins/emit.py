@@ -90,6 +90,20 @@ class Emitter:
         ]
         return self.vector(elements)
 
+    def pick(self, vector: Value, places: Sequence[Value]) -> Value:
+        """The elements of a vector at places known only at run time.
+
+        Through memory: LLVM 22 for AArch64 crashes on `extractelement` of bytes at such places.
+        """
+        element, slot = vector.type.wide(1), f"%slot{self._counter}"
+        self.lines += [f"  {slot} = alloca {vector.type.llvm}", f"  store {vector.typed}, ptr {slot}"]
+        picked = []
+        for place in places:
+            address = f"{slot}.{len(picked)}"
+            self.lines.append(f"  {address} = getelementptr inbounds {element.llvm}, ptr {slot}, {place.typed}")
+            picked.append(self.instruction(f"load {element.llvm}, ptr {address}", element))
+        return self.vector(picked)
+
     def where(self, condition: Value, yes: Value, no: Operand) -> Value:
         """Choose by truth value, element by element."""
         return self.instruction(f"select {condition.typed}, {yes.typed}, {yes.same(no).typed}", yes.type)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from perfvec.program.builtins.builtin import Builtin, Emit
-from perfvec.program.builtins.cl_types import FLOATS, HALF, INT, INTEGERS, SIGNED
+from perfvec.program.builtins.cl_types import FLOATS, HALF, INT, INTEGERS, SIGNED, ULONG
 from perfvec.program.builtins.emit import Emitter, Value
 from perfvec.program.builtins.half import half_to_float
 
@@ -60,11 +60,8 @@ def _select(emitter: Emitter, a: Value, b: Value, condition: Value) -> Value:
 
 
 def _shuffle(emitter: Emitter, x: Value, mask: Value) -> Value:
-    scalar = x.scalar
-    bits = x.bits()  # not every host holds a half in an element it can move
-    places = (mask & (x.type.width - 1)).elements()
-    picked = [emitter.instruction(f"extractelement {bits.typed}, {place.typed}", bits.type.wide(1)) for place in places]
-    return emitter.vector(picked).bitcast(scalar)
+    places = (mask & (x.type.width - 1)).to(ULONG)  # an index into memory is signed
+    return emitter.pick(x.bits(), places.elements()).bitcast(x.scalar)
 
 
 def _shuffle2(emitter: Emitter, x: Value, y: Value, mask: Value) -> Value:
