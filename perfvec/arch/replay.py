@@ -97,15 +97,24 @@ def build_program(
 
 def host_buffer(arg: BufferArg) -> HostBuffer:
     """Generate a buffer's contents, as one period where they repeat."""
+    return HostBuffer(block=_generated(arg).array(), num_bytes=arg.num_bytes)
+
+
+def _generated(arg: BufferArg) -> BufferArg:
+    """The part of a buffer that has to be generated: the rest repeats it."""
     lanes = arg.element.num_lanes_stored
     is_periodic = arg.data is None and arg.initialiser.name in _PERIODIC and arg.count * lanes > RANDOM_PERIOD
-    block = (replace(arg, count=RANDOM_PERIOD // lanes) if is_periodic else arg).array()
-    return HostBuffer(block=block, num_bytes=arg.num_bytes)
+    return replace(arg, count=RANDOM_PERIOD // lanes) if is_periodic else arg
 
 
 def host_buffers(launch: Launch) -> dict[int, HostBuffer]:
     """Generate the contents of all buffers of a launch, by the argument's position."""
     return {i: host_buffer(arg) for i, arg in enumerate(launch.args) if isinstance(arg, BufferArg)}
+
+
+def host_bytes(launch: Launch) -> int:
+    """Host memory that `host_buffers` takes."""
+    return sum(_generated(arg).num_bytes for arg in launch.args if isinstance(arg, BufferArg))
 
 
 def upload(queue: cl.CommandQueue, contents: HostBuffer) -> cl.Buffer:

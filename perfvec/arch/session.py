@@ -1,0 +1,306 @@
+"""A measuring session: one device, awake, with its launch overhead known; and the time of one launch on it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import final
+
+import numpy as np
+import pyopencl as cl
+
+from perfvec.arch.measured import MAX_REPEATS_STORED, MeasuredTime
+from perfvec.arch.median import median_is_known, relative_spread
+from perfvec.arch.opencl import LiveDevice, device_key, open_device
+from perfvec.arch.replay import HostBuffer, bind, build_program, enqueue, event_time_s, explained, upload
+from perfvec.errors import ConfigError, OpenCLError
+from perfvec.launch import Launch
+from perfvec.units import format_bytes
+
+_TOOLS = """
+__kernel void perfvec_nothing(__global int *unused) {}
+
+__kernel void perfvec_filler(__global int *out, int rounds) {
+  float x = get_global_id(0);
+  for (int i = 0; i < rounds; ++i) x = mad(x, 0.999f, 0.5f);
+  if (x == -1.0f) out[0] = 1;
+}
+
+__kernel void perfvec_differs(__global const uchar *a, __global const uchar *b, ulong num_bytes,
+                              __global int *flags, int index) {
+  size_t stride = get_global_size(0);
+  ulong num_words = num_bytes / 4;
+  for (ulong i = get_global_id(0); i < num_words; i += stride)
+    if (((__global const uint *)a)[i] != ((__global const uint *)b)[i]) flags[index] = 1;
+  for (ulong i = 4 * num_words + get_global_id(0); i < num_bytes; i += stride)
+    if (a[i] != b[i]) flags[index] = 1;
+}
+"""
+_MAX_PROGRAMS = 256
+_MAX_FILLER_ROUNDS = 1 << 24
+_OVERHEAD_REPEATS = 51
+# The filler of a device at full clocks repeats to a few per cent.
+_AWAKE_RATIO = 1.1
+# Buffers and their untouched copies must both fit.
+_USABLE_MEMORY = 0.9
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """When a time counts as measured.
+
+    Attributes:
+        precision: Half width of the median's confidence interval ÷ median at which repeating ends.
+        confidence: Probability of that interval.
+        max_repeats: Repeats at which it ends in any case.
+        watchdog_s: A run over this is not repeated.
+        warm_up_s: How long a new session keeps the device busy before the first launch.
+        filler_s: Length of the filler kernel that runs before every launch.
+        wake_s: How long the filler is repeated at most until it runs at its usual speed.
+    """
+
+    precision: float = 0.02
+    confidence: float = 0.95
+    max_repeats: int = 200
+    watchdog_s: float = 2.0
+    warm_up_s: float = 0.3
+    filler_s: float = 1e-3
+    wake_s: float = 0.02
+
+    def __post_init__(self) -> None:
+        if not 0 < self.precision < 1 or not 0 < self.confidence < 1:
+            raise ConfigError(
+                f"precision={self.precision}, confidence={self.confidence}; allowed are fractions between 0 and 1"
+            )
+        if not 1 <= self.max_repeats <= MAX_REPEATS_STORED:
+            raise ConfigError(f"max_repeats={self.max_repeats}; allowed are 1 to {MAX_REPEATS_STORED}")
+        for name in ("watchdog_s", "warm_up_s", "filler_s", "wake_s"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ConfigError(f"{name}={getattr(self, name)}; allowed are finite times over 0")
+
+
+@final
+class ProgramCache:
+    """Compiled programs of a context by source and options; threads that want the same one wait for one build."""
+
+    def __init__(self, context: cl.Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._futures: OrderedDict[tuple[str, tuple[str, ...]], Future[cl.Program]] = OrderedDict()
+
+    def get(self, launch: Launch) -> cl.Program:
+        """The program of a launch.
+
+        Raises:
+            SourceError: It does not compile, now or when it was first asked for.
+        """
+        key = (launch.source, launch.build_options)
+        with self._lock:
+            future = self._futures.get(key)
+            is_mine = future is None
+            if future is None:
+                future = self._futures[key] = Future()
+            self._futures.move_to_end(key)
+            if len(self._futures) > _MAX_PROGRAMS:
+                self._futures.popitem(last=False)
+        if is_mine:
+            try:
+                future.set_result(
+                    build_program(self._context, launch.source, launch.build_options, source_name=launch.source_name)
+                )
+            except BaseException as error:  # whoever waits for this build must wake up, whatever happened
+                future.set_exception(error)
+        return future.result()
+
+
+@final
+class Session:
+    """A device with a context, kept awake between launches.
+
+    Attributes:
+        device: The live device.
+        key: Its name in tables.
+        launch_overhead_s: Median time of an empty kernel.
+        programs: Compiled programs.
+    """
+
+    def __init__(self, device: LiveDevice, protocol: Protocol | None = None) -> None:
+        """Open the device, warm it up and measure its launch overhead.
+
+        Raises:
+            OpenCLError: The device is a simulator, is gone, or failed.
+        """
+        if device.is_simulator:
+            raise OpenCLError(
+                f"{device.name} is a simulator, whose times mean nothing; choose a real device or PoCL by its number"
+            )
+        self.device = device
+        self.key = device_key(device)
+        self.protocol = protocol or Protocol()
+        self._date = datetime.now(UTC).date().isoformat()
+        handle = open_device(device)
+        with explained(f"opening {device.name}"):
+            self._context = cl.Context([handle])
+            self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+            self.programs = ProgramCache(self._context)
+            tools = build_program(self._context, _TOOLS, source_name="perfvec's measuring kernels")
+            self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 64)
+            self._nothing = cl.Kernel(tools, "perfvec_nothing")
+            self._nothing.set_arg(0, self._scratch)
+            self._differs = cl.Kernel(tools, "perfvec_differs")
+            self._filler = cl.Kernel(tools, "perfvec_filler")
+            self._filler_best_s = self._warm_up()
+            overheads = [self._run_tool(self._nothing, 1) for _ in range(_OVERHEAD_REPEATS)]
+            self.launch_overhead_s = float(np.median(overheads))
+
+    def is_alive(self) -> bool:
+        """Whether the context still runs kernels; after a bad memory access some drivers refuse all that follow."""
+        try:
+            self._run_tool(self._nothing, 1)
+        except cl.Error:
+            return False
+        return True
+
+    def measure(self, launch: Launch, contents: Mapping[int, HostBuffer], *, budget_s: float) -> MeasuredTime:
+        """Time a launch.
+
+        Once for warm-up, and to see which buffers the kernel changes; then again and again, each time with those
+        buffers as they were at first, until the median is known or `budget_s` is spent. If the first run takes longer
+        than the watchdog allows, it is the measurement.
+
+        Args:
+            launch: What to time.
+            contents: Of its buffers, from `perfvec.arch.replay.host_buffers`.
+            budget_s: Wall time that the repeats may take.
+
+        Raises:
+            SourceError: The source does not compile.
+            KernelNotFoundError: It has no such kernel.
+            LaunchError: The arguments do not fit the kernel.
+            OpenCLError: The device refused the launch, or failed.
+            FormatError: The device's timer gave no time over 0.
+        """
+        program = self.programs.get(launch)
+        doing = f"measuring kernel {launch.kernel_name!r} of {launch.source_name} on {self.device.name}"
+        self._check_memory(launch, doing)
+        with explained(doing), self._filled(contents) as (buffers, pristine):
+            kernel = bind(program, launch, buffers)
+            self._wake()
+            times_s = [event_time_s(enqueue(self._queue, kernel, launch))]
+            if times_s[0] <= self.protocol.watchdog_s:
+                self._forget_unchanged(buffers, pristine)
+                times_s = self._repeat(kernel, launch, buffers, pristine, budget_s)
+        return MeasuredTime(
+            digest=launch.digest,
+            device=self.key,
+            kernel_time_s=float(np.median(times_s)),
+            spread=relative_spread(times_s),
+            num_repeats=len(times_s),
+            min_s=min(times_s),
+            launch_overhead_s=self.launch_overhead_s,
+            driver=self.device.driver,
+            date=self._date,
+        )
+
+    def _check_memory(self, launch: Launch, doing: str) -> None:
+        if 2 * launch.buffer_bytes > _USABLE_MEMORY * self.device.memory_bytes:
+            raise OpenCLError(
+                f"{doing}: its buffers of {format_bytes(launch.buffer_bytes)} and their untouched copies do not fit "
+                f"into {format_bytes(self.device.memory_bytes)}; measure a smaller launch"
+            )
+
+    @contextmanager
+    def _filled(
+        self, contents: Mapping[int, HostBuffer]
+    ) -> Iterator[tuple[dict[int, cl.Buffer], dict[int, cl.Buffer]]]:
+        """Device buffers with the contents, and untouched copies of them; released at the end."""
+        buffers: dict[int, cl.Buffer] = {}
+        pristine: dict[int, cl.Buffer] = {}
+        try:
+            for position, held in contents.items():
+                buffers[position] = upload(self._queue, held)
+                pristine[position] = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, held.num_bytes)
+                cl.enqueue_copy(self._queue, pristine[position], buffers[position])
+            yield buffers, pristine
+        finally:
+            for buffer in (*buffers.values(), *pristine.values()):
+                with suppress(cl.Error):  # a lost context has already let go of it
+                    buffer.release()
+
+    def _forget_unchanged(self, buffers: Mapping[int, cl.Buffer], pristine: dict[int, cl.Buffer]) -> None:
+        """Drop the copies of buffers that the kernel left as they were: they need not be put back."""
+        flags = np.zeros(max(buffers, default=0) + 1, np.int32)
+        flag_buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, flags.nbytes)
+        cl.enqueue_copy(self._queue, flag_buffer, flags)
+        for position, buffer in buffers.items():
+            values = (buffer, pristine[position], np.uint64(buffer.size), flag_buffer, np.int32(position))
+            for place, value in enumerate(values):
+                self._differs.set_arg(place, value)
+            cl.enqueue_nd_range_kernel(self._queue, self._differs, (self._busy_size,), None)
+        cl.enqueue_copy(self._queue, flags, flag_buffer)
+        flag_buffer.release()
+        for position in [position for position in pristine if not flags[position]]:
+            pristine.pop(position).release()
+
+    def _repeat(
+        self,
+        kernel: cl.Kernel,
+        launch: Launch,
+        buffers: Mapping[int, cl.Buffer],
+        changed: Mapping[int, cl.Buffer],
+        budget_s: float,
+    ) -> list[float]:
+        rule = self.protocol
+        deadline = time.perf_counter() + budget_s
+        times_s: list[float] = []
+        while len(times_s) < rule.max_repeats:
+            for position, copy in changed.items():
+                cl.enqueue_copy(self._queue, buffers[position], copy)
+            # A copy queued just before the kernel would hide a part of the launch overhead.
+            self._queue.finish()
+            times_s.append(event_time_s(enqueue(self._queue, kernel, launch)))
+            if times_s[-1] > rule.watchdog_s or time.perf_counter() > deadline:
+                break
+            if median_is_known(times_s, precision=rule.precision, confidence=rule.confidence):
+                break
+        return times_s
+
+    # ---- keeping the device awake -------------------------------------------------------------------------------
+
+    @property
+    def _busy_size(self) -> int:
+        return 1024 * self.device.compute_units
+
+    def _run_tool(self, kernel: cl.Kernel, global_size: int) -> float:
+        return event_time_s(cl.enqueue_nd_range_kernel(self._queue, kernel, (global_size,), None))
+
+    def _warm_up(self) -> float:
+        """Size the filler, keep the device busy for a while; the filler's best time."""
+        rounds = 64
+        self._filler.set_arg(0, self._scratch)
+        self._filler.set_arg(1, np.int32(rounds))
+        deadline = time.perf_counter() + self.protocol.warm_up_s
+        best_s = self._run_tool(self._filler, self._busy_size)
+        while time.perf_counter() < deadline:
+            best_s = min(best_s, self._run_tool(self._filler, self._busy_size))
+            if best_s < self.protocol.filler_s and rounds < _MAX_FILLER_ROUNDS:
+                rounds *= 2
+                self._filler.set_arg(1, np.int32(rounds))
+                best_s = float("inf")
+        return best_s if best_s < float("inf") else self._run_tool(self._filler, self._busy_size)
+
+    def _wake(self) -> None:
+        """Run the filler until it takes its usual time: the device has left its idle clocks."""
+        deadline = time.perf_counter() + self.protocol.wake_s
+        while True:
+            filler_s = self._run_tool(self._filler, self._busy_size)
+            self._filler_best_s = min(self._filler_best_s, filler_s)
+            if filler_s <= _AWAKE_RATIO * self._filler_best_s or time.perf_counter() > deadline:
+                return

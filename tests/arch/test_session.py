@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from perfvec.arch import session as session_module
+from perfvec.arch.opencl import LiveDevice, describe, list_devices
+from perfvec.arch.replay import bind, download, enqueue, event_time_s, host_buffers
+from perfvec.arch.session import ProgramCache, Protocol, Session
+from perfvec.arguments import parse_argument
+from perfvec.errors import ConfigError, FormatError, OpenCLError, SourceError
+from perfvec.launch import Launch
+from tests.opencl import oclgrind_device, pocl_device
+
+SOURCE = """
+__kernel void increment(__global float *a, __global const float *b, __global uchar *c) {
+  size_t i = get_global_id(0);
+  a[i] += b[i];
+  if (i == 0) c[4] = c[4] + 1;
+}
+"""
+QUICK = Protocol(warm_up_s=0.02, filler_s=1e-4, wake_s=0.002)
+
+
+def increment(count: int = 4096) -> Launch:
+    args = (f"buffer:float32:{count}", f"buffer:float32:{count}:constant(1)", "buffer:uint8:5:constant(3)")
+    return Launch(
+        source=SOURCE,
+        kernel_name="increment",
+        args=tuple(parse_argument(arg) for arg in args),
+        global_size=(count,),
+        local_size=(64,),
+    )
+
+
+def live_pocl() -> LiveDevice:
+    handle = pocl_device()
+    return next(live for live in list_devices() if live == describe(handle, number=live.number))
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(live_pocl(), QUICK)
+
+
+def test_a_session_knows_its_device_and_overhead(session: Session):
+    assert session.launch_overhead_s > 0
+    assert session.is_alive()
+    assert session.key.endswith("-pocl")
+
+
+def test_a_measured_time_is_positive_and_complete(session: Session):
+    launch = increment()
+    time = session.measure(launch, host_buffers(launch), budget_s=0.2)
+    assert time.digest == launch.digest
+    assert time.device == session.key
+    assert 0 < time.min_s <= time.kernel_time_s < 1
+    assert 1 <= time.num_repeats <= QUICK.max_repeats
+    assert time.launch_overhead_s == session.launch_overhead_s
+    assert time.driver == session.device.driver
+    assert len(time.date) == 10
+
+
+def test_more_work_takes_longer(session: Session):
+    small, large = increment(4096), increment(1 << 22)
+    times = [session.measure(job, host_buffers(job), budget_s=0.1).min_s for job in (small, large)]
+    assert times[1] > 3 * times[0]  # 1024 times the work; a busy machine may hide much of it
+
+
+def test_changed_buffers_are_put_back_and_only_those(session: Session):
+    launch = increment()
+    contents = host_buffers(launch)
+    with session._filled(contents) as (buffers, pristine):
+        kernel = bind(session.programs.get(launch), launch, buffers)
+        event_time_s(enqueue(session._queue, kernel, launch))
+        session._forget_unchanged(buffers, pristine)
+        assert set(pristine) == {0, 2}  # 2 differs in its last byte only
+        times = session._repeat(kernel, launch, buffers, pristine, 0.05)
+        assert len(times) > 1
+        after = {position: download(session._queue, buffers[position], contents[position]) for position in buffers}
+    # Whatever the number of repeats, the buffers are as after one run.
+    np.testing.assert_array_equal(after[0], contents[0].block + np.float32(1))
+    assert after[2].tolist() == [3, 3, 3, 3, 4]
+    assert (after[1] == 1).all()
+
+
+def test_repeating_ends_by_precision_budget_or_number(session: Session, monkeypatch):
+    launch = increment()
+    contents = host_buffers(launch)
+    monkeypatch.setattr(session, "protocol", dataclasses.replace(QUICK, precision=0.999))
+    assert session.measure(launch, contents, budget_s=10.0).num_repeats < 50
+    monkeypatch.setattr(session, "protocol", dataclasses.replace(QUICK, precision=1e-9, max_repeats=9))
+    assert session.measure(launch, contents, budget_s=10.0).num_repeats == 9
+    assert session.measure(launch, contents, budget_s=1e-9).num_repeats == 1
+
+
+def test_the_watchdog_keeps_the_first_run(session: Session, monkeypatch):
+    monkeypatch.setattr(session, "protocol", dataclasses.replace(QUICK, watchdog_s=1e-9))
+    time = session.measure(increment(), host_buffers(increment()), budget_s=1.0)
+    assert time.num_repeats == 1
+    assert time.min_s == time.kernel_time_s > 0
+    assert math.isnan(time.spread)
+
+
+def test_a_launch_without_buffers(session: Session):
+    source = "__kernel void f(int n) { volatile int i = n; i = i + 1; }"
+    launch = Launch(
+        source=source, kernel_name="f", args=(parse_argument("int32:3"),), global_size=(64,), local_size=(8,)
+    )
+    assert session.measure(launch, {}, budget_s=0.01).kernel_time_s > 0
+
+
+def test_errors_of_the_device_are_explained(session: Session, monkeypatch):
+    launch = increment()
+    monkeypatch.setattr(session, "device", dataclasses.replace(session.device, memory_bytes=40_000))
+    with pytest.raises(OpenCLError, match=r"measuring kernel 'increment' .*untouched copies do not fit into 39\.1 KiB"):
+        session.measure(launch, host_buffers(launch), budget_s=0.1)
+    monkeypatch.undo()
+
+    def refuse(*args):
+        raise cl.RuntimeError("OUT_OF_RESOURCES")
+
+    monkeypatch.setattr(session_module, "event_time_s", refuse)
+    with pytest.raises(OpenCLError, match=r"measuring kernel 'increment' of kernel\.cl on .* failed: OUT_OF_RESOURCES"):
+        session.measure(launch, host_buffers(launch), budget_s=0.1)
+    assert not session.is_alive()
+
+
+def test_a_timer_that_stands_still_is_refused(session: Session, monkeypatch):
+    monkeypatch.setattr(session_module, "event_time_s", lambda event: 0.0)
+    with pytest.raises(FormatError, match="profiling timer does not resolve"):
+        session.measure(increment(), host_buffers(increment()), budget_s=0.01)
+
+
+def test_simulators_are_refused():
+    handle = oclgrind_device()
+    live = next(live for live in list_devices() if live == describe(handle, number=live.number))
+    with pytest.raises(OpenCLError, match="Oclgrind Simulator is a simulator"):
+        Session(live)
+
+
+def test_one_build_for_all_who_want_it(monkeypatch):
+    builds = []
+    gate = threading.Event()
+
+    def build(context, source, build_options, *, source_name):
+        gate.wait(5)
+        builds.append(source)
+        if "broken" in source:
+            raise SourceError("does not compile")
+        return object()
+
+    monkeypatch.setattr(session_module, "build_program", build)
+    cache = ProgramCache(None)  # type: ignore[arg-type]
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(cache.get(increment()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    gate.set()
+    for thread in threads:
+        thread.join()
+    assert len(builds) == 1
+    assert len({id(program) for program in got}) == 1
+    assert cache.get(dataclasses.replace(increment(), build_options=("-DX",))) is not got[0]
+    broken = dataclasses.replace(increment(), source="broken")
+    for _ in range(2):
+        with pytest.raises(SourceError, match="does not compile"):
+            cache.get(broken)
+    assert builds.count("broken") == 1
+    for i in range(session_module._MAX_PROGRAMS):
+        cache.get(dataclasses.replace(increment(), source=str(i)))
+    assert len(cache._futures) == session_module._MAX_PROGRAMS
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision": 0.0}, "precision=0.0, confidence=0.95; allowed are fractions"),
+        ({"confidence": 95.0}, "confidence=95.0"),
+        ({"max_repeats": 0}, "max_repeats=0; allowed are 1 to 65535"),
+        ({"watchdog_s": math.inf}, "watchdog_s=inf; allowed are finite times over 0"),
+    ],
+)
+def test_impossible_protocols_are_refused(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        Protocol(**changes)
