@@ -354,7 +354,7 @@ def _trace(spheres: Array, width: int, height: int, bounces: int) -> Expected:
         brightness += np.where(active, share * (0.1 + 0.6 * np.where(is_shadowed, 0, lambert)), 0)
         direction = direction - 2 * (direction * normal).sum(1, keepdims=True) * normal
     # Rounding decides whether a ray grazes a sphere.
-    return Expected(values=brightness, rtol=1e-2, atol=1e-2, share=0.98)
+    return Expected(values=brightness, rtol=2e-3, atol=1e-3, share=0.98)
 
 
 def trace_spheres(case: ReferenceCase) -> dict[int, Any]:
