@@ -45,72 +45,48 @@ class Recorder:
     """Takes in the record of one launch, work-group after work-group."""
 
     def __init__(self, native: NativeKernel, static: StaticTable, num_sub_groups: int) -> None:
-        rows = static.rows
+        table = static.rows
         num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments))
-        self._kernel = windows.Kernel(
-            start=static.start,
-            is_header=np.array([s.is_loop_header for s in native.segments]),
-            num_sites=num_sites.astype(np.int64),
-            site=static.site,
-            space=np.ascontiguousarray(rows["address_space"]),
-            access_bytes=rows["access_bytes"].astype(np.int64),
-            is_atomic=rows["opcode_class"] == CLASS_INDEX["atomic"],
+        headers = [s.is_loop_header for s in native.segments]
+        self._segments = np.stack([static.start[:-1], static.start[1:], headers, num_sites], axis=1).astype(np.int64)
+        is_atomic = table["opcode_class"] == CLASS_INDEX["atomic"]
+        self._rows = np.stack([static.site, table["address_space"], table["access_bytes"], is_atomic], axis=1).astype(
+            np.int64
         )
+        self._steps = np.zeros((len(table), windows.NUM_LANES), np.int64)
+        self._shapes = np.zeros((len(table), windows.NUM_SHAPE), np.int64)
+        self._lines = np.zeros((len(table), windows.MAX_LINES, 2), np.int64)
+        self._scratch = np.zeros(outcomes.MAX_SECTORS + 2 * outcomes.STAMP_SLOTS, np.int64)
+        self._words = np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64)
         self._num_sub_groups = num_sub_groups
-        self._opened = windows.Open(
-            static=np.zeros((num_sub_groups, windows.MAX_WINDOW), np.uint32),
-            lanes=np.zeros((num_sub_groups, windows.MAX_WINDOW), np.uint8),
-            memory=np.zeros((num_sub_groups, windows.MAX_WINDOW), np.int32),
-            length=np.zeros(num_sub_groups, np.int64),
-            total=np.zeros(num_sub_groups, np.int64),
-        )
-        self._store = windows.Store(
-            token_static=np.zeros(1 << 14, np.uint32),
-            token_lanes=np.zeros(1 << 14, np.uint8),
-            token_memory=np.zeros(1 << 14, np.int32),
-            window_start=np.zeros((1 << 10) + 1, np.int64),
-            window_hash=np.zeros(1 << 10, np.int64),
-            window_slots=np.full(1 << 10, windows.EMPTY),
-            outcome_key=np.zeros(1 << 10, np.int64),
-            outcome_slots=np.full(1 << 10, windows.EMPTY),
-            stream_sub_group=np.zeros(1 << 14, np.int64),
-            stream_window=np.zeros(1 << 14, np.uint32),
-        )
-        self._progress = windows.Progress(
-            scalars=np.zeros(9, np.int64),
-            stamps=np.zeros(outcomes.STAMP_SLOTS, np.int64),
-            values=np.zeros(outcomes.STAMP_SLOTS, np.int64),
-            sectors=np.zeros(windows.MAX_SECTORS, np.int64),
-            words=np.zeros(outcomes.LOCAL_WORDS, np.int64),
-            per_bank=np.zeros(outcomes.NUM_BANKS, np.int64),
-        )
-        self._group_stack = windows.Stack(*reuse.new_stack(1 << 10))
-        self._device_stack = windows.Stack(*reuse.new_stack(1 << 14))
+        self._open_tokens = np.zeros((num_sub_groups, windows.MAX_WINDOW), np.int64)
+        self._opened = np.zeros((num_sub_groups, 2), np.int64)
+        self._tokens = np.zeros(1 << 14, np.int64)
+        self._windows = np.zeros(((1 << 10) + 1, 2), np.int64)
+        self._window_slots = np.full(1 << 10, windows.EMPTY)
+        self._outcome_key = np.zeros(1 << 10, np.int64)
+        self._outcome_slots = np.full(1 << 10, windows.EMPTY)
+        self._stream = np.zeros(1 << 14, np.int64)
+        self._scalars = np.zeros(9, np.int64)
+        self._group_stack = reuse.new_stack(1 << 10)
+        self._device_stack = reuse.new_stack(1 << 14)
         self._sub_groups: list[tuple[int, int, int, float]] = []
 
     @property
     def num_device_lines(self) -> int:
         """Distinct cache lines that the work-groups have touched so far."""
-        return int(self._device_stack.state[reuse.NUM_LINES])
+        return int(self._device_stack[0][reuse.NUM_LINES])
 
     def consume(self, group: int, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
         """Take in a piece of the record (the executor's `Consumer`)."""
         del group
-        scalars = self._progress.scalars
-        scalars[windows.EVENT] = scalars[windows.ROW] = 0
-        while True:
-            lack = windows.consume(
-                self._kernel,
-                events,
-                addresses,
-                self._opened,
-                self._store,
-                self._progress,
-                self._group_stack,
-                self._device_stack,
-            )
-            if lack == windows.FINISHED:
-                return
+        self._scalars[windows.EVENT] = self._scalars[windows.ROW] = 0
+        while lack := windows.consume(
+            events, addresses, self._segments, self._rows, self._steps, self._shapes, self._lines, self._scratch,
+            self._words, self._open_tokens, self._opened, self._tokens, self._windows, self._window_slots,
+            self._outcome_key, self._outcome_slots, self._stream, self._scalars, *self._group_stack,
+            *self._device_stack,
+        ):  # fmt: skip
             self._enlarge(lack)
 
     def end_group(self, group: int, weight: float) -> None:
@@ -120,79 +96,68 @@ class Recorder:
             group: Its linear number.
             weight: Work-groups of the launch that it stands for.
         """
-        scalars = self._progress.scalars
+        while lack := self._lacking(self._num_sub_groups):
+            self._enlarge(lack)
         for sub_group in range(self._num_sub_groups):
-            if lack := self._lack_at_end():
-                self._enlarge(lack)
-            windows.end_window(self._store, scalars, self._opened, sub_group)
-        totals = self._opened.total
+            windows.end_window(
+                self._tokens, self._windows, self._window_slots, self._stream, self._scalars, self._open_tokens,
+                self._opened, sub_group,
+            )  # fmt: skip
+        totals = self._opened[:, windows.OPEN_TOTAL]
         self._sub_groups += [(group, i, int(totals[i]), weight) for i in range(self._num_sub_groups)]
         totals[:] = 0
-        scalars[windows.FIRST_SUB_GROUP] += self._num_sub_groups
+        self._scalars[windows.FIRST_SUB_GROUP] += self._num_sub_groups
         reuse.clear(*self._group_stack)
 
-    def _lack_at_end(self) -> int:
-        return int(
-            windows._lack(
-                self._store, self._progress.scalars, 2, 2 * windows.MAX_WINDOW, 0, self._group_stack, self._device_stack
-            )
-        )
+    def _lacking(self, num_windows: int) -> int:
+        return windows.lacking(
+            self._tokens, self._window_slots, self._outcome_slots, self._stream, self._scalars, *self._group_stack[:2],
+            *self._device_stack[:2], num_windows * windows.MAX_WINDOW, num_windows, 0,
+        )  # fmt: skip
 
     def _enlarge(self, lack: int) -> None:
-        store = self._store
         if lack == windows.NEEDS_TOKENS:
-            self._store = store._replace(
-                token_static=_doubled(store.token_static),
-                token_lanes=_doubled(store.token_lanes),
-                token_memory=_doubled(store.token_memory),
-            )
+            self._tokens = _doubled(self._tokens)
         elif lack == windows.NEEDS_WINDOWS:
-            hashes = _doubled(store.window_hash)
-            count = self._progress.scalars[windows.WINDOWS]
-            self._store = store._replace(
-                window_start=_doubled(store.window_start),
-                window_hash=hashes,
-                window_slots=_rehash(hashes[:count], 2 * len(store.window_slots)),
-            )
+            codes = self._windows[: self._scalars[windows.WINDOWS], windows.WINDOW_HASH]
+            self._window_slots = _rehash(codes, 2 * len(self._window_slots))
+            self._windows = _doubled(self._windows)
         elif lack == windows.NEEDS_OUTCOMES:
-            keys = _doubled(store.outcome_key)
-            count = self._progress.scalars[windows.OUTCOMES]
-            codes = np.array([windows._mix(np.int64(1), key) for key in keys[:count]], np.int64)
-            self._store = store._replace(outcome_key=keys, outcome_slots=_rehash(codes, 2 * len(store.outcome_slots)))
+            codes = windows.outcome_codes(self._outcome_key[: self._scalars[windows.OUTCOMES]])
+            self._outcome_slots = _rehash(codes, 2 * len(self._outcome_slots))
+            self._outcome_key = _doubled(self._outcome_key)
         elif lack == windows.NEEDS_STREAM:
-            self._store = store._replace(
-                stream_sub_group=_doubled(store.stream_sub_group), stream_window=_doubled(store.stream_window)
-            )
+            self._stream = _doubled(self._stream)
         elif lack == windows.NEEDS_GROUP_STACK:
-            state = self._group_stack.state
-            self._group_stack = windows.Stack(state, *reuse.enlarged(state, self._group_stack.table))
+            self._group_stack = (self._group_stack[0], *reuse.enlarged(*self._group_stack[:2]))
         else:
-            state = self._device_stack.state
-            self._device_stack = windows.Stack(state, *reuse.enlarged(state, self._device_stack.table))
+            self._device_stack = (self._device_stack[0], *reuse.enlarged(*self._device_stack[:2]))
 
     def tables(self) -> dict[str, NDArray[np.generic]]:
         """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""
-        store, scalars = self._store, self._progress.scalars
-        tokens, stream = scalars[windows.TOKENS], scalars[windows.STREAM]
-        order = np.argsort(store.stream_sub_group[:stream], kind="stable")
-        lengths = np.bincount(store.stream_sub_group[:stream], minlength=len(self._sub_groups))
+        tokens = self._tokens[: self._scalars[windows.TOKENS]]
+        stream = self._stream[: self._scalars[windows.STREAM]]
+        sub_group = stream >> 32
+        order = np.argsort(sub_group, kind="stable")
+        lengths = np.bincount(sub_group, minlength=len(self._sub_groups))
+        starts = self._windows[: self._scalars[windows.WINDOWS] + 1, windows.WINDOW_START]
         return {
-            "memory": unpack_outcomes(store.outcome_key[: scalars[windows.OUTCOMES]]),
-            "window_start": store.window_start[: scalars[windows.WINDOWS] + 1].copy(),
-            "token_static": store.token_static[:tokens].copy(),
-            "token_lanes": store.token_lanes[:tokens].copy(),
-            "token_memory": store.token_memory[:tokens].copy(),
+            "memory": unpack_outcomes(self._outcome_key[: self._scalars[windows.OUTCOMES]]),
+            "window_start": starts.copy(),
+            "token_static": (tokens >> windows.TOKEN_STATIC_SHIFT).astype(np.uint32),
+            "token_lanes": (tokens >> windows.TOKEN_LANES_SHIFT & 63).astype(np.uint8),
+            "token_memory": ((tokens & 0xFFFF_FFFF) - 1).astype(np.int32),
             "sub_groups": np.array(self._sub_groups, SUB_GROUP_DTYPE),
             "stream_start": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            "stream_window": store.stream_window[:stream][order],
+            "stream_window": (stream & 0xFFFF_FFFF)[order].astype(np.uint32),
         }
 
 
-def _doubled(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def _doubled(array: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([array, np.zeros_like(array)])
 
 
 def _rehash(codes: NDArray[np.int64], num_slots: int) -> NDArray[np.int64]:
     slots = np.full(num_slots, windows.EMPTY)
-    windows.insert_all(slots, codes)
+    windows.insert_all(slots, np.ascontiguousarray(codes))
     return slots

@@ -11,10 +11,12 @@ from numba import njit
 
 SECTOR_SHIFT = 5  # 32 B
 LINE_SHIFT = 7  # 128 B
+LINE_BYTES = 1 << LINE_SHIFT
 NUM_BANKS = 32
 STRIDE_NONE, STRIDE_UNIFORM, STRIDE_UNIT, STRIDE_SMALL, STRIDE_LARGE, STRIDE_IRREGULAR = range(6)
 SMALL_STRIDE = 4  # in access sizes
 LOCAL_WORDS = 1 << 16  # words of the largest local array that is told apart: 256 KiB
+MAX_SECTORS = 192  # of one access: 32 lanes of up to 128 bytes, and some that straddle
 STAMP_SLOTS = 1024  # a power of two above the 32 lanes x 5 sectors of 128 bytes each, with room
 
 
@@ -37,11 +39,13 @@ def stride_class(addresses, lanes_mask, access_bytes):
         if not (lanes_mask >> lane) & 1:
             continue
         if previous_lane >= 0:
-            # Inactive lanes between two active ones would have made equal steps.
             gap = lane - previous_lane
-            difference = addresses[lane] - addresses[previous_lane]
-            this = difference // gap
-            if this * gap != difference or (steps and this != step):
+            this = addresses[lane] - addresses[previous_lane]
+            if gap > 1:  # the inactive lanes between would have made equal steps
+                if this % gap:
+                    return STRIDE_IRREGULAR
+                this //= gap
+            if steps and this != step:
                 return STRIDE_IRREGULAR
             step = this
             steps += 1
@@ -54,72 +58,69 @@ def stride_class(addresses, lanes_mask, access_bytes):
 
 
 @njit(cache=True)
-def distinct_sectors(addresses, lanes_mask, access_bytes, stamps, values, epoch, out):
+def distinct_sectors(addresses, lanes_mask, access_bytes, scratch, epoch):
     """Collect the distinct 32 B sectors that an access touches.
 
     Args:
         addresses: Address by lane, shape `(lane,)`.
         lanes_mask: Bit mask of the active lanes.
         access_bytes: Bytes that each lane moves.
-        stamps: Scratch, shape `(STAMP_SLOTS,)`; slots whose stamp is `epoch` are in use.
-        values: Scratch, shape `(STAMP_SLOTS,)`.
-        epoch: A number never used before with these stamps.
-        out: Receives the sectors' numbers, as many as there is room for.
+        scratch: Shape `(MAX_SECTORS + 2 * STAMP_SLOTS,)`; receives the sectors' numbers at its start, and holds a
+            hash table behind them.
+        epoch: A number never used before with this scratch.
 
     Returns:
-        The number of distinct sectors, at most `len(out)`.
+        The number of distinct sectors, at most `MAX_SECTORS`.
     """
     count = 0
     last = np.int64(-1)
     for lane in range(addresses.shape[0]):
         if not (lanes_mask >> lane) & 1:
             continue
-        first = addresses[lane] >> SECTOR_SHIFT
         end = (addresses[lane] + access_bytes - 1) >> SECTOR_SHIFT
-        for sector in range(first, end + 1):
+        for sector in range(addresses[lane] >> SECTOR_SHIFT, end + 1):
             if sector == last:
                 continue
             last = sector
             slot = (sector * 0x9E3779B1 >> 7) & (STAMP_SLOTS - 1)
-            while stamps[slot] == epoch and values[slot] != sector:
+            while scratch[MAX_SECTORS + slot] == epoch and scratch[MAX_SECTORS + STAMP_SLOTS + slot] != sector:
                 slot = (slot + 1) & (STAMP_SLOTS - 1)
-            if stamps[slot] != epoch:
-                stamps[slot] = epoch
-                values[slot] = sector
-                if count == out.shape[0]:
+            if scratch[MAX_SECTORS + slot] != epoch:
+                scratch[MAX_SECTORS + slot] = epoch
+                scratch[MAX_SECTORS + STAMP_SLOTS + slot] = sector
+                if count == MAX_SECTORS:
                     return count
-                out[count] = sector
+                scratch[count] = sector
                 count += 1
     return count
 
 
 @njit(cache=True)
-def bank_passes(addresses, lanes_mask, access_bytes, word_stamps, epoch, per_bank):
+def bank_passes(addresses, lanes_mask, access_bytes, words, epoch):
     """Passes that local memory of 32 banks of 4 B needs: the most distinct words that fall on one bank.
 
     Args:
         addresses: Address by lane, shape `(lane,)`; all in one local array of at most `4 * LOCAL_WORDS` bytes.
         lanes_mask: Bit mask of the active lanes.
         access_bytes: Bytes that each lane moves.
-        word_stamps: Scratch, shape `(LOCAL_WORDS,)`; words whose stamp is `epoch` have been counted.
-        epoch: A number never used before with these stamps.
-        per_bank: Scratch, shape `(NUM_BANKS,)`.
+        words: Scratch, shape `(LOCAL_WORDS + NUM_BANKS,)`; words whose entry is `epoch` have been counted.
+        epoch: A number never used before with this scratch.
 
     Returns:
         The passes, at least 1; an access of 8 or 16 bytes a lane needs more than one even without conflicts.
     """
-    per_bank[:] = 0
+    words[LOCAL_WORDS:] = 0
     most = 0
     for lane in range(addresses.shape[0]):
         if not (lanes_mask >> lane) & 1:
             continue
         for word in range(addresses[lane] >> 2, ((addresses[lane] + access_bytes - 1) >> 2) + 1):
             slot = word & (LOCAL_WORDS - 1)
-            if word_stamps[slot] != epoch:
-                word_stamps[slot] = epoch
-                bank = word & (NUM_BANKS - 1)
-                per_bank[bank] += 1
-                most = max(most, per_bank[bank])
+            if words[slot] != epoch:
+                words[slot] = epoch
+                bank = LOCAL_WORDS + (word & (NUM_BANKS - 1))
+                words[bank] += 1
+                most = max(most, words[bank])
     return most
 
 
@@ -148,7 +149,7 @@ def private_lines(addresses, lanes_mask, access_bytes, out):
         addresses: Address by lane, shape `(lane,)`; the same number space for all lanes.
         lanes_mask: Bit mask of the active lanes.
         access_bytes: Bytes that each lane moves.
-        out: Scratch for pairs of word and group of eight lanes.
+        out: Scratch of at least `MAX_SECTORS`, for pairs of word and group of eight lanes.
 
     Returns:
         Distinct sectors and distinct lines.
@@ -167,7 +168,7 @@ def private_lines(addresses, lanes_mask, access_bytes, out):
                     is_new_sector = False
                 if out[i] >> 2 == word:
                     is_new_line = False
-            if is_new_sector and sectors < out.shape[0]:
+            if is_new_sector and sectors < MAX_SECTORS:
                 out[sectors] = key
                 sectors += 1
                 lines += is_new_line

@@ -1,12 +1,10 @@
 """From the executor's record to windows: one pass over events and addresses.
 
-The state is a handful of arrays (named tuples of them below), so that a pass can stop when one is full, be enlarged
-by its Python owner and go on.
+Arrays are passed one by one, not in tuples: numba counts references of what it takes out of a tuple, which would cost
+more than the work. Columns of the two-dimensional ones are named below.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,71 +15,28 @@ MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
 MAX_WINDOW = 128  # and ends at the latest here
 NO_MEMORY = -1
 MARK_SUB_GROUP = 0xFFFF_FFFF
-PRIVATE, GLOBAL, CONSTANT, LOCAL = 1, 2, 3, 4  # as in ADDRESS_SPACES
-OFFSET_MASK = (1 << 40) - 1
+PRIVATE, LOCAL = 1, 4  # as in ADDRESS_SPACES
 EMPTY = np.int64(-1)
-MAX_SECTORS = 192
+NUM_LANES = 32
+MAX_LINES = 64  # lines of one access that its shape remembers
 
-# Positions in `Progress.scalars`.
+# Columns of `segments`, a row a segment.
+SEG_FIRST, SEG_END, SEG_HEADER, SEG_SITES = range(4)
+# Columns of `rows`, a row a static instruction.
+ROW_SITE, ROW_SPACE, ROW_BYTES, ROW_ATOMIC = range(4)
+# Columns of `opened`, a row a sub-group of the work-group.
+OPEN_LENGTH, OPEN_TOTAL = range(2)
+# Columns of `windows`: first token, hash code.
+WINDOW_START, WINDOW_HASH = range(2)
+# Positions in `scalars`.
 TOKENS, WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH, FIRST_SUB_GROUP = range(9)
+# Columns of `shapes`, a row a static instruction: what its last access looked like, apart from where it was.
+SHAPE_MASK, SHAPE_PHASE, SHAPE_STRIDE, SHAPE_SECTORS, SHAPE_LINES, SHAPE_PASSES, SHAPE_SAME = range(7)
+NUM_SHAPE = 7
 # What `consume` returns.
 FINISHED, NEEDS_TOKENS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_GROUP_STACK, NEEDS_DEVICE_STACK = range(7)
-
-
-class Kernel(NamedTuple):
-    """What the pass knows of the kernel. Rows are rows of the static table."""
-
-    start: np.ndarray  # int64 (segments + 1,): first row of each segment
-    is_header: np.ndarray  # bool (segments,): a loop jumps back to the segment
-    num_sites: np.ndarray  # int64 (segments,): address rows that an event of the segment has
-    site: np.ndarray  # int64 (rows,): address row of the instruction in the segment, -1 if none
-    space: np.ndarray  # uint8 (rows,): address space
-    access_bytes: np.ndarray  # int64 (rows,)
-    is_atomic: np.ndarray  # bool (rows,)
-
-
-class Open(NamedTuple):
-    """Windows not yet ended, one a sub-group of the work-group."""
-
-    static: np.ndarray  # uint32 (sub-groups, MAX_WINDOW)
-    lanes: np.ndarray  # uint8 (sub-groups, MAX_WINDOW)
-    memory: np.ndarray  # int32 (sub-groups, MAX_WINDOW)
-    length: np.ndarray  # int64 (sub-groups,)
-    total: np.ndarray  # int64 (sub-groups,): tokens of the sub-group so far
-
-
-class Store(NamedTuple):
-    """What is kept."""
-
-    token_static: np.ndarray  # uint32 (capacity,)
-    token_lanes: np.ndarray  # uint8
-    token_memory: np.ndarray  # int32
-    window_start: np.ndarray  # int64 (capacity,)
-    window_hash: np.ndarray  # int64 (capacity,)
-    window_slots: np.ndarray  # int64 (power of two,): window numbers by hash
-    outcome_key: np.ndarray  # int64 (capacity,)
-    outcome_slots: np.ndarray  # int64 (power of two,)
-    stream_sub_group: np.ndarray  # int64 (capacity,)
-    stream_window: np.ndarray  # uint32 (capacity,)
-
-
-class Progress(NamedTuple):
-    """Scalars and scratch."""
-
-    scalars: np.ndarray  # int64 (9,)
-    stamps: np.ndarray  # int64 (STAMP_SLOTS,)
-    values: np.ndarray  # int64 (STAMP_SLOTS,)
-    sectors: np.ndarray  # int64 (MAX_SECTORS,)
-    words: np.ndarray  # int64 (LOCAL_WORDS,)
-    per_bank: np.ndarray  # int64 (NUM_BANKS,)
-
-
-class Stack(NamedTuple):
-    """A reuse stack; see `perfvec.program.core.reuse`."""
-
-    state: np.ndarray
-    table: np.ndarray
-    tree: np.ndarray
+# A token in one number: static instruction, lanes, outcome + 1.
+TOKEN_STATIC_SHIFT, TOKEN_LANES_SHIFT = 38, 32
 
 
 @njit(cache=True)
@@ -115,170 +70,209 @@ def pack(sectors, lines, passes, same, stride, reuse_group, reuse_device, cold_g
 
 
 @njit(cache=True)
-def _touch_lines(progress, count, group_stack, device_stack):
-    """Touch the lines of the sectors just collected; they need not be sorted, but a line's sectors are near each other."""
-    sectors = progress.sectors
-    lines = 0
-    reuse_group = 0
-    reuse_device = 0
-    cold_group = 0
-    cold_device = 0
-    i = 0
-    while i < count:
-        line = sectors[i] >> 2
-        bits = np.int64(0)
-        j = i
-        while j < count and sectors[j] >> 2 == line:
-            bits |= np.int64(1) << (sectors[j] & 3)
-            j += 1
-        i = j
-        lines += 1
-        distance, fresh = reuse.touch(group_stack.state, group_stack.table, group_stack.tree, line, bits)
-        if distance >= 0:
-            reuse_group = max(reuse_group, _log_bucket(distance))
-        if fresh:
-            for b in range(4):
-                cold_group += (fresh >> b) & 1
-            # Lines that the work-group already has keep their place among all: it ran without a break.
-            far, new = reuse.touch(device_stack.state, device_stack.table, device_stack.tree, line, fresh)
-            if far >= 0 and distance < 0:
-                reuse_device = max(reuse_device, _log_bucket(far))
-            for b in range(4):
-                cold_device += (new >> b) & 1
-    return lines, reuse_group, reuse_device, cold_group, cold_device
+def _ones(bits):
+    count = 0
+    while bits:
+        bits &= bits - 1
+        count += 1
+    return count
 
 
 @njit(cache=True)
-def _outcome(kernel, row, mask, addresses, progress, group_stack, device_stack):
-    """The packed outcome of one access."""
-    access_bytes = kernel.access_bytes[row]
-    space = kernel.space[row]
-    progress.scalars[EPOCH] += 1
-    epoch = progress.scalars[EPOCH]
-    stride = outcomes.stride_class(addresses, mask, access_bytes)
-    same = outcomes.same_address(addresses, mask) if kernel.is_atomic[row] else 0
+def _has_shape(addresses, at, first_lane, mask, phase, row, steps, shapes):
+    """Whether an access looks like the last one of its instruction: same lanes, steps and place in a line."""
+    if shapes[row, SHAPE_MASK] != mask or shapes[row, SHAPE_PHASE] != phase:
+        return False
+    start = addresses[at, first_lane]
+    differs = np.int64(0)
+    for lane in range(NUM_LANES):
+        differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
+    return differs == 0
+
+
+@njit(cache=True)
+def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words, epoch):
+    """Work out what an access looks like and remember it; `addresses` are its lanes'."""
+    start = addresses[first_lane]
+    for lane in range(NUM_LANES):
+        steps[row, lane] = addresses[lane] - start
+    space, num_bytes = rows[row, ROW_SPACE], rows[row, ROW_BYTES]
+    shapes[row, SHAPE_MASK] = mask
+    shapes[row, SHAPE_PHASE] = phase
+    shapes[row, SHAPE_STRIDE] = outcomes.stride_class(addresses, mask, num_bytes)
+    shapes[row, SHAPE_SAME] = outcomes.same_address(addresses, mask) if rows[row, ROW_ATOMIC] else 0
+    sectors = found = passes = 0
     if space == LOCAL:
-        passes = outcomes.bank_passes(addresses, mask, access_bytes, progress.words, epoch, progress.per_bank)
-        return pack(0, 0, passes, same, stride, 0, 0, 0, 0)
-    if space == PRIVATE:
-        sectors, lines = outcomes.private_lines(addresses & OFFSET_MASK, mask, access_bytes, progress.sectors)
-        return pack(sectors, lines, 0, same, stride, 0, 0, 0, 0)
-    count = outcomes.distinct_sectors(
-        addresses, mask, access_bytes, progress.stamps, progress.values, epoch, progress.sectors
-    )
-    lines, reuse_group, reuse_device, cold_group, cold_device = _touch_lines(
-        progress, count, group_stack, device_stack
-    )
-    return pack(count, lines, 0, same, stride, reuse_group, reuse_device, cold_group, cold_device)
+        passes = outcomes.bank_passes(addresses, mask, num_bytes, words, epoch)
+    elif space == PRIVATE:
+        sectors, found = outcomes.private_lines(addresses, mask, num_bytes, scratch)
+    else:
+        sectors = outcomes.distinct_sectors(addresses, mask, num_bytes, scratch, epoch)
+        found = _lines_of(scratch, sectors, start >> outcomes.LINE_SHIFT, lines[row])
+    shapes[row, SHAPE_SECTORS] = sectors
+    shapes[row, SHAPE_LINES] = found
+    shapes[row, SHAPE_PASSES] = passes
 
 
 @njit(cache=True)
-def _number_of_outcome(store, scalars, key):
-    mask = store.outcome_slots.shape[0] - 1
-    slot = _mix(np.int64(1), key) & mask
-    while store.outcome_slots[slot] != EMPTY:
-        number = store.outcome_slots[slot]
-        if store.outcome_key[number] == key:
+def _lines_of(sectors, count, origin, lines):
+    """Lines of sectors, with the sectors of each as a mask, relative to a line; at most MAX_LINES are kept."""
+    found = 0
+    for i in range(count):
+        line = (sectors[i] >> 2) - origin
+        bit = np.int64(1) << (sectors[i] & 3)
+        k = found - 1
+        while k >= 0 and lines[k, 0] != line:
+            k -= 1
+        if k >= 0:
+            lines[k, 1] |= bit
+        elif found < MAX_LINES:
+            lines[found, 0] = line
+            lines[found, 1] = bit
+            found += 1
+    return found
+
+
+@njit(cache=True)
+def _outcome(
+    addresses, at, first_lane, mask, row, rows, steps, shapes, lines, scratch, words, scalars, gs, gt, gf, ds, dt, df
+):
+    """The packed outcome of one access. gs, gt, gf and ds, dt, df: reuse stacks of work-group and device."""
+    space = rows[row, ROW_SPACE]
+    start = addresses[at, first_lane]
+    phase = start & (3 if space == LOCAL else outcomes.LINE_BYTES - 1)
+    if not _has_shape(addresses, at, first_lane, mask, phase, row, steps, shapes):
+        scalars[EPOCH] += 1
+        _learn_shape(
+            addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words, scalars[EPOCH]
+        )
+    reuse_group = reuse_device = 0
+    cold_group = cold_device = 0
+    if space != LOCAL and space != PRIVATE:
+        origin = start >> outcomes.LINE_SHIFT
+        for i in range(shapes[row, SHAPE_LINES]):
+            line, bits = origin + lines[row, i, 0], lines[row, i, 1]
+            distance, fresh = reuse.touch(gs, gt, gf, line, bits)
+            if distance >= 0:
+                reuse_group = max(reuse_group, _log_bucket(distance))
+            if fresh:
+                cold_group += _ones(fresh)
+                # Lines that the work-group already has keep their place among all: it ran without a break.
+                far, new = reuse.touch(ds, dt, df, line, fresh)
+                if far >= 0 and distance < 0:
+                    reuse_device = max(reuse_device, _log_bucket(far))
+                cold_device += _ones(new)
+    return pack(
+        shapes[row, SHAPE_SECTORS], shapes[row, SHAPE_LINES], shapes[row, SHAPE_PASSES], shapes[row, SHAPE_SAME],
+        shapes[row, SHAPE_STRIDE], reuse_group, reuse_device, cold_group, cold_device,
+    )  # fmt: skip
+
+
+@njit(cache=True)
+def outcome_code(key):
+    """Hash code of a packed outcome."""
+    return _mix(np.int64(1), key)
+
+
+@njit(cache=True)
+def _number_of_outcome(outcome_key, outcome_slots, scalars, key):
+    slot_mask = outcome_slots.shape[0] - 1
+    slot = outcome_code(key) & slot_mask
+    while outcome_slots[slot] != EMPTY:
+        number = outcome_slots[slot]
+        if outcome_key[number] == key:
             return number
-        slot = (slot + 1) & mask
+        slot = (slot + 1) & slot_mask
     number = scalars[OUTCOMES]
-    store.outcome_slots[slot] = number
-    store.outcome_key[number] = key
+    outcome_slots[slot] = number
+    outcome_key[number] = key
     scalars[OUTCOMES] = number + 1
     return number
 
 
 @njit(cache=True)
-def _is_window(store, number, opened, sub_group):
-    start = store.window_start[number]
-    length = opened.length[sub_group]
-    if store.window_start[number + 1] - start != length:
-        return False
-    for i in range(length):
-        if (
-            store.token_static[start + i] != opened.static[sub_group, i]
-            or store.token_lanes[start + i] != opened.lanes[sub_group, i]
-            or store.token_memory[start + i] != opened.memory[sub_group, i]
-        ):
-            return False
-    return True
-
-
-@njit(cache=True)
-def end_window(store, scalars, opened, sub_group):
+def end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub_group):
     """End a sub-group's open window: find its equal or store it, and append it to the stream."""
-    length = opened.length[sub_group]
+    length = opened[sub_group, OPEN_LENGTH]
     if length == 0:
         return
-    code = np.int64(length)
+    code = length
     for i in range(length):
-        code = _mix(code, np.int64(opened.static[sub_group, i]))
-        code = _mix(code, np.int64(opened.memory[sub_group, i]) << 8 | np.int64(opened.lanes[sub_group, i]))
-    mask = store.window_slots.shape[0] - 1
-    slot = code & mask
+        code = _mix(code, open_tokens[sub_group, i])
+    slot_mask = window_slots.shape[0] - 1
+    slot = code & slot_mask
     found = EMPTY
-    while store.window_slots[slot] != EMPTY:
-        number = store.window_slots[slot]
-        if store.window_hash[number] == code and _is_window(store, number, opened, sub_group):
-            found = number
-            break
-        slot = (slot + 1) & mask
+    while window_slots[slot] != EMPTY and found == EMPTY:
+        number = window_slots[slot]
+        start = windows[number, WINDOW_START]
+        if windows[number, WINDOW_HASH] == code and windows[number + 1, WINDOW_START] - start == length:
+            differs = np.int64(0)
+            for i in range(length):
+                differs |= tokens[start + i] ^ open_tokens[sub_group, i]
+            if differs == 0:
+                found = number
+        slot = (slot + 1) & slot_mask
     if found == EMPTY:
         found = scalars[WINDOWS]
         start = scalars[TOKENS]
-        store.window_slots[slot] = found
-        store.window_hash[found] = code
-        store.window_start[found] = start
-        store.window_start[found + 1] = start + length
+        window_slots[slot] = found
+        windows[found, WINDOW_HASH] = code
+        windows[found, WINDOW_START] = start
+        windows[found + 1, WINDOW_START] = start + length
         for i in range(length):
-            store.token_static[start + i] = opened.static[sub_group, i]
-            store.token_lanes[start + i] = opened.lanes[sub_group, i]
-            store.token_memory[start + i] = opened.memory[sub_group, i]
+            tokens[start + i] = open_tokens[sub_group, i]
         scalars[WINDOWS] = found + 1
         scalars[TOKENS] = start + length
-    store.stream_sub_group[scalars[STREAM]] = scalars[FIRST_SUB_GROUP] + sub_group
-    store.stream_window[scalars[STREAM]] = found
+    stream[scalars[STREAM]] = (scalars[FIRST_SUB_GROUP] + sub_group) << 32 | found
     scalars[STREAM] += 1
-    opened.total[sub_group] += length
-    opened.length[sub_group] = 0
+    opened[sub_group, OPEN_TOTAL] += length
+    opened[sub_group, OPEN_LENGTH] = 0
 
 
 @njit(cache=True)
-def _lack(store, scalars, windows, tokens, sites, group_stack, device_stack):
-    """Which array would be too small for the next event, if any."""
-    if scalars[TOKENS] + tokens > store.token_static.shape[0]:
+def lacking(tokens, window_slots, outcome_slots, stream, scalars, gs, gt, ds, dt, new_tokens, new_windows, sites):
+    """Which array would be too small for so many more tokens, windows and accesses; FINISHED if none."""
+    if scalars[TOKENS] + new_tokens > tokens.shape[0]:
         return NEEDS_TOKENS
-    if 2 * (scalars[WINDOWS] + windows) > store.window_slots.shape[0]:
+    if 2 * (scalars[WINDOWS] + new_windows) > window_slots.shape[0]:
         return NEEDS_WINDOWS
-    if 2 * (scalars[OUTCOMES] + sites) > store.outcome_slots.shape[0]:
+    if 2 * (scalars[OUTCOMES] + sites) > outcome_slots.shape[0]:
         return NEEDS_OUTCOMES
-    if scalars[STREAM] + windows > store.stream_window.shape[0]:
+    if scalars[STREAM] + new_windows > stream.shape[0]:
         return NEEDS_STREAM
-    if sites and reuse.is_crowded(group_stack.state, group_stack.table, 64 * sites):
+    if sites and reuse.is_crowded(gs, gt, MAX_LINES * sites):
         return NEEDS_GROUP_STACK
-    if sites and reuse.is_crowded(device_stack.state, device_stack.table, 64 * sites):
+    if sites and reuse.is_crowded(ds, dt, MAX_LINES * sites):
         return NEEDS_DEVICE_STACK
     return FINISHED
 
 
 @njit(cache=True)
-def consume(kernel, events, addresses, opened, store, progress, group_stack, device_stack):
+def consume(
+    events, addresses, segments, rows, steps, shapes, lines, scratch, words, open_tokens, opened, tokens, windows,
+    window_slots, outcome_key, outcome_slots, stream, scalars, gs, gt, gf, ds, dt, df,
+):  # fmt: skip
     """Take in events from where the last call stopped.
 
     Args:
-        kernel: `Kernel`.
         events: uint32 `(events, 2)`: segment and lane mask, or MARK_SUB_GROUP and the sub-group that runs now.
-        addresses: int64 `(rows, lane)`: a row a memory access, in order.
-        opened: `Open`.
-        store: `Store`.
-        progress: `Progress`; its scalars EVENT and ROW say where to go on.
-        group_stack: `Stack` of the work-group.
-        device_stack: `Stack` of all traced work-groups.
+        addresses: int64 `(rows, lane)`: a row a memory access, in order; -1 for inactive lanes.
+        segments: int64 `(segments, 4)`, columns SEG_*.
+        rows: int64 `(static, 4)`, columns ROW_*.
+        steps: int64 `(static, lane)`, shapes: int64 `(static, NUM_SHAPE)`, lines: int64 `(static, MAX_LINES, 2)`: what
+            each instruction's last access looked like.
+        scratch: int64 scratch, see `outcomes.distinct_sectors`.
+        words: int64 `(LOCAL_WORDS,)` scratch.
+        open_tokens: int64 `(sub-groups, MAX_WINDOW)`, opened: int64 `(sub-groups, 2)`: windows not yet ended.
+        tokens: int64 `(capacity,)`, windows: int64 `(capacity, 2)`, window_slots: int64 `(power of two,)`: windows kept.
+        outcome_key: int64 `(capacity,)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
+        stream: int64 `(capacity,)`: sub-group above bit 32, window below.
+        scalars: int64 `(9,)`; EVENT and ROW say where to go on.
+        gs, gt, gf: reuse stack of the work-group; ds, dt, df: of all traced work-groups.
 
     Returns:
         FINISHED, or what must be enlarged before the next call.
     """
-    scalars = progress.scalars
     while scalars[EVENT] < events.shape[0]:
         segment = np.int64(events[scalars[EVENT], 0])
         mask = np.int64(events[scalars[EVENT], 1])
@@ -286,38 +280,36 @@ def consume(kernel, events, addresses, opened, store, progress, group_stack, dev
             scalars[SUB_GROUP] = mask
             scalars[EVENT] += 1
             continue
-        first, end = kernel.start[segment], kernel.start[segment + 1]
+        first, end, sites = segments[segment, SEG_FIRST], segments[segment, SEG_END], segments[segment, SEG_SITES]
         size = end - first
-        windows = 2 + size // MAX_WINDOW
-        lack = _lack(
-            store, scalars, windows, size + 2 * MAX_WINDOW, kernel.num_sites[segment], group_stack, device_stack
-        )
+        lack = lacking(
+            tokens, window_slots, outcome_slots, stream, scalars, gs, gt, ds, dt, size + 2 * MAX_WINDOW,
+            2 + size // MAX_WINDOW, sites,
+        )  # fmt: skip
         if lack != FINISHED:
             return lack
-        sub_group = scalars[SUB_GROUP]
-        length = opened.length[sub_group]
-        if (kernel.is_header[segment] and length >= MIN_WINDOW) or (length and length + size > MAX_WINDOW):
-            end_window(store, scalars, opened, sub_group)
-        lanes = 0
-        bits = mask
-        while bits:
-            bits &= bits - 1
-            lanes += 1
+        sub = scalars[SUB_GROUP]
+        length = opened[sub, OPEN_LENGTH]
+        if (segments[segment, SEG_HEADER] and length >= MIN_WINDOW) or length + size > MAX_WINDOW:
+            end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
+        lanes = _ones(mask)
+        first_lane = 0
+        while not (mask >> first_lane) & 1:
+            first_lane += 1
         for row in range(first, end):
-            if opened.length[sub_group] == MAX_WINDOW:
-                end_window(store, scalars, opened, sub_group)
+            if opened[sub, OPEN_LENGTH] == MAX_WINDOW:
+                end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
             memory = NO_MEMORY
-            if kernel.site[row] >= 0:
+            if rows[row, ROW_SITE] >= 0:
                 key = _outcome(
-                    kernel, row, mask, addresses[scalars[ROW] + kernel.site[row]], progress, group_stack, device_stack
-                )
-                memory = _number_of_outcome(store, scalars, key)
-            at = opened.length[sub_group]
-            opened.static[sub_group, at] = row
-            opened.lanes[sub_group, at] = lanes
-            opened.memory[sub_group, at] = memory
-            opened.length[sub_group] = at + 1
-        scalars[ROW] += kernel.num_sites[segment]
+                    addresses, scalars[ROW] + rows[row, ROW_SITE], first_lane, mask, row, rows, steps, shapes, lines,
+                    scratch, words, scalars, gs, gt, gf, ds, dt, df,
+                )  # fmt: skip
+                memory = _number_of_outcome(outcome_key, outcome_slots, scalars, key)
+            at = opened[sub, OPEN_LENGTH]
+            open_tokens[sub, at] = row << TOKEN_STATIC_SHIFT | lanes << TOKEN_LANES_SHIFT | (memory + 1)
+            opened[sub, OPEN_LENGTH] = at + 1
+        scalars[ROW] += sites
         scalars[EVENT] += 1
     return FINISHED
 
@@ -325,9 +317,18 @@ def consume(kernel, events, addresses, opened, store, progress, group_stack, dev
 @njit(cache=True)
 def insert_all(slots, codes):
     """Fill an empty hash table with the numbers 0, 1, 2 ... under their codes."""
-    mask = slots.shape[0] - 1
+    slot_mask = slots.shape[0] - 1
     for number in range(codes.shape[0]):
-        slot = codes[number] & mask
+        slot = codes[number] & slot_mask
         while slots[slot] != EMPTY:
-            slot = (slot + 1) & mask
+            slot = (slot + 1) & slot_mask
         slots[slot] = number
+
+
+@njit(cache=True)
+def outcome_codes(keys):
+    """Hash codes of packed outcomes."""
+    codes = np.empty_like(keys)
+    for i in range(keys.shape[0]):
+        codes[i] = outcome_code(keys[i])
+    return codes
