@@ -87,6 +87,40 @@ def make_features(trace: Trace) -> Features:
     )
 
 
+def thin_windows(features: Features, *, most_tokens: int, seed: int = 0) -> Features:
+    """Keep a sample of the windows of a launch with very many, with weights that stand for all.
+
+    Systematic sampling with probability proportional to a window's executed instructions, so that sums over the launch
+    stay unbiased and heavy windows are always kept.
+
+    Args:
+        features: Of the whole trace.
+        most_tokens: About how many tokens to keep; features with fewer are returned as they are.
+        seed: Fixes the sample.
+
+    Source:
+        Horvitz and Thompson, "A generalization of sampling without replacement from a finite universe", 1952.
+    """
+    lengths = np.diff(features.window_start)
+    if lengths.sum() <= most_tokens:
+        return features
+    share = features.window_weight * lengths
+    num_picks = max(1, int(most_tokens / lengths.mean()))
+    offset = np.random.Generator(np.random.PCG64(seed)).uniform()
+    ticks = (offset + np.arange(num_picks)) * (share.sum() / num_picks)
+    picked = np.searchsorted(np.cumsum(share), ticks, side="right").clip(max=len(share) - 1)
+    kept, times = np.unique(picked, return_counts=True)
+    tokens = np.concatenate([np.arange(features.window_start[w], features.window_start[w + 1]) for w in kept])
+    return Features(
+        token_features=features.token_features[tokens],
+        token_units=features.token_units[tokens],
+        window_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
+        window_weight=times * (share.sum() / num_picks) / lengths[kept],
+        context=features.context,
+        resources=features.resources,
+    )
+
+
 def _one_hot(values: NDArray[np.integer], size: int) -> NDArray[np.float32]:
     return np.eye(size, dtype=np.float32)[values]
 
