@@ -62,12 +62,8 @@ def _define(name: str, declarations: dict[str, str]) -> str:
     returned, attribute = _return(emitter, results)
     parameters = ", ".join(argument.typed for argument in arguments)
     inline = "alwaysinline " if len(emitter.lines) < _ALWAYS_INLINE_LINES else ""
-    head = f"define linkonce_odr {attribute}{returned} @{_quoted(defined_name(name))}({parameters}) {inline}{PURE} {{"
+    head = f"define linkonce_odr {attribute}{returned} @{defined_name(name)}({parameters}) {inline}{PURE} {{"
     return "\n".join([head, *emitter.lines, "}"])
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "." in name else name
 
 
 def _emit(builtin: Builtin, emitter: Emitter, arguments: list[Value]) -> list[Value]:

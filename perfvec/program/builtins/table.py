@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from perfvec.errors import UnsupportedError
 from perfvec.program.builtins.builtin import Builtin
@@ -42,6 +43,7 @@ _OTHER_PATTERNS = tuple(
 )
 
 
+@lru_cache(maxsize=4096)
 def find_value_builtin(name: str) -> tuple[Builtin, Demangled] | None:
     """The definition of a mangled name, and the name taken apart; None if it is no value built-in."""
     try:
