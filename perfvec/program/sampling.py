@@ -64,8 +64,9 @@ def _spread(size: int, count: int, rng: np.random.Generator) -> NDArray[np.int64
     if count == size:
         return np.arange(size)
     num_runs = -(-count // RUN_LENGTH)
-    lengths = np.diff(np.linspace(0, count, num_runs + 1).round().astype(np.int64))
-    bounds = np.linspace(0, size, num_runs + 1).astype(np.int64)
+    ends = np.linspace(0, count, num_runs + 1).round().astype(np.int64)
+    lengths = np.diff(ends)
+    bounds = ends * size // count  # strata as long in proportion as their runs, so that every run fits
     runs = []
     for start, end, length in zip(bounds[:-1], bounds[1:], lengths, strict=True):
         first = int(start + rng.integers(0, end - start - length + 1))
