@@ -91,9 +91,11 @@ class Compiled:
         module = llvm.parse_assembly("\n".join([text, *loops]))
         module.verify()
         machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
         )
-        builder = llvm.create_pass_builder(machine, llvm.PipelineTuningOptions(speed_level=2))
+        options = llvm.PipelineTuningOptions(speed_level=2)
+        options.loop_vectorization = options.loop_unrolling = options.slp_vectorization = False  # only to compile faster
+        builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
         self._engine = llvm.create_mcjit_compiler(module, machine)
         self._engine.finalize_object()
