@@ -79,18 +79,6 @@ def _ones(bits):
 
 
 @njit(cache=True)
-def _has_shape(addresses, at, first_lane, mask, phase, row, steps, shapes):
-    """Whether an access looks like the last one of its instruction: same lanes, steps and place in a line."""
-    if shapes[row, SHAPE_MASK] != mask or shapes[row, SHAPE_PHASE] != phase:
-        return False
-    start = addresses[at, first_lane]
-    differs = np.int64(0)
-    for lane in range(NUM_LANES):
-        differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
-    return differs == 0
-
-
-@njit(cache=True)
 def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words, epoch):
     """Work out what an access looks like and remember it; `addresses` are its lanes'."""
     start = addresses[first_lane]
@@ -134,38 +122,23 @@ def _lines_of(sectors, count, origin, lines):
 
 
 @njit(cache=True)
-def _outcome(
-    addresses, at, first_lane, mask, row, rows, steps, shapes, lines, scratch, words, scalars, gs, gt, gf, ds, dt, df
-):
-    """The packed outcome of one access. gs, gt, gf and ds, dt, df: reuse stacks of work-group and device."""
-    space = rows[row, ROW_SPACE]
-    start = addresses[at, first_lane]
-    phase = start & (3 if space == LOCAL else outcomes.LINE_BYTES - 1)
-    if not _has_shape(addresses, at, first_lane, mask, phase, row, steps, shapes):
-        scalars[EPOCH] += 1
-        _learn_shape(
-            addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words, scalars[EPOCH]
-        )
+def _touch(origin, lines, row, count, gs, gt, gf, ds, dt, df):
+    """Touch the lines of an access; the last four fields of its packed outcome."""
     reuse_group = reuse_device = 0
     cold_group = cold_device = 0
-    if space != LOCAL and space != PRIVATE:
-        origin = start >> outcomes.LINE_SHIFT
-        for i in range(shapes[row, SHAPE_LINES]):
-            line, bits = origin + lines[row, i, 0], lines[row, i, 1]
-            distance, fresh = reuse.touch(gs, gt, gf, line, bits)
-            if distance >= 0:
-                reuse_group = max(reuse_group, _log_bucket(distance))
-            if fresh:
-                cold_group += _ones(fresh)
-                # Lines that the work-group already has keep their place among all: it ran without a break.
-                far, new = reuse.touch(ds, dt, df, line, fresh)
-                if far >= 0 and distance < 0:
-                    reuse_device = max(reuse_device, _log_bucket(far))
-                cold_device += _ones(new)
-    return pack(
-        shapes[row, SHAPE_SECTORS], shapes[row, SHAPE_LINES], shapes[row, SHAPE_PASSES], shapes[row, SHAPE_SAME],
-        shapes[row, SHAPE_STRIDE], reuse_group, reuse_device, cold_group, cold_device,
-    )  # fmt: skip
+    for i in range(count):
+        line, bits = origin + lines[row, i, 0], lines[row, i, 1]
+        distance, fresh = reuse.touch(gs, gt, gf, line, bits)
+        if distance >= 0:
+            reuse_group = max(reuse_group, _log_bucket(distance))
+        if fresh:
+            cold_group += _ones(fresh)
+            # Lines that the work-group already has keep their place among all: it ran without a break.
+            far, new = reuse.touch(ds, dt, df, line, fresh)
+            if far >= 0 and distance < 0:
+                reuse_device = max(reuse_device, _log_bucket(far))
+            cold_device += _ones(new)
+    return reuse_group, reuse_device, cold_group, cold_device
 
 
 @njit(cache=True)
@@ -273,6 +246,7 @@ def consume(
     Returns:
         FINISHED, or what must be enlarged before the next call.
     """
+    # One long function: each array that is handed to another costs seven words on the stack, for every access.
     while scalars[EVENT] < events.shape[0]:
         segment = np.int64(events[scalars[EVENT], 0])
         mask = np.int64(events[scalars[EVENT], 1])
@@ -301,9 +275,28 @@ def consume(
                 end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
             memory = NO_MEMORY
             if rows[row, ROW_SITE] >= 0:
-                key = _outcome(
-                    addresses, scalars[ROW] + rows[row, ROW_SITE], first_lane, mask, row, rows, steps, shapes, lines,
-                    scratch, words, scalars, gs, gt, gf, ds, dt, df,
+                at = scalars[ROW] + rows[row, ROW_SITE]
+                start = addresses[at, first_lane]
+                space = rows[row, ROW_SPACE]
+                phase = start & (3 if space == LOCAL else outcomes.LINE_BYTES - 1)
+                differs = (shapes[row, SHAPE_MASK] ^ mask) | (shapes[row, SHAPE_PHASE] ^ phase)
+                for lane in range(NUM_LANES):
+                    differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
+                if differs:
+                    scalars[EPOCH] += 1
+                    _learn_shape(
+                        addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words,
+                        scalars[EPOCH],
+                    )  # fmt: skip
+                reuse_group = reuse_device = cold_group = cold_device = 0
+                if space != LOCAL and space != PRIVATE:
+                    reuse_group, reuse_device, cold_group, cold_device = _touch(
+                        start >> outcomes.LINE_SHIFT, lines, row, shapes[row, SHAPE_LINES], gs, gt, gf, ds, dt, df
+                    )
+                key = pack(
+                    shapes[row, SHAPE_SECTORS], shapes[row, SHAPE_LINES], shapes[row, SHAPE_PASSES],
+                    shapes[row, SHAPE_SAME], shapes[row, SHAPE_STRIDE], reuse_group, reuse_device, cold_group,
+                    cold_device,
                 )  # fmt: skip
                 memory = _number_of_outcome(outcome_key, outcome_slots, scalars, key)
             at = opened[sub, OPEN_LENGTH]
