@@ -94,7 +94,9 @@ class Compiled:
             cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1
         )
         options = llvm.PipelineTuningOptions(speed_level=2)
-        options.loop_vectorization = options.loop_unrolling = options.slp_vectorization = False  # only to compile faster
+        options.loop_vectorization = options.loop_unrolling = options.slp_vectorization = (
+            False  # only to compile faster
+        )
         builder = llvm.create_pass_builder(machine, options)
         builder.getModulePassManager().run(module, builder)
         self._engine = llvm.create_mcjit_compiler(module, machine)

@@ -126,6 +126,8 @@ def test_value_builtins_have_a_class(name, opcode_class):
         ("_Z7barrierj", "barrier"),
         ("_Z17wait_group_eventsiP9ocl_event", "barrier"),
         ("_Z9mem_fencej", "fence"),
+        ("_Z14read_mem_fencej", "fence"),
+        ("_Z15write_mem_fencej", "fence"),
         ("_Z8atom_addPU3AS1Vii", "atomic"),
         ("_Z10atomic_incPU3AS3Vi", "atomic"),
         ("_Z6vload4mPU3AS1Kf", "load"),

@@ -132,6 +132,16 @@ def test_integer_powers_and_roots_are_within_the_bound(functions, name, kind):
         check_error(actual, expected, bound_ulp=bound)
 
 
+def test_roots_of_huge_and_tiny_doubles():
+    # The logarithm is large here: a power with the rounded exponent 1/n alone would be 100 ulp off.
+    x, n = (
+        grid.ravel() for grid in np.meshgrid([1e300, 3e-300, 5e-324, 7e200, 1.7e308], [2, 3, -3, 5, 7, -11, 1023, 1025])
+    )
+    actual = call(mangle("rootn", "double", "int"), x, n)
+    with mp.workprec(WORKING_BITS):
+        check_error(actual, [root(mp.mpf(a), int(b)) for a, b in zip(x, n, strict=True)], bound_ulp=16)
+
+
 EDGES = {
     # C99, section F.9, to which section 7.5.1 refers, and 7.5.1 itself.
     "acospi": [(1.0, 0.0), (1.5, NAN)],
@@ -402,9 +412,9 @@ def test_half_fma_rounds_once():
     rng = np.random.default_rng(3)
     a, b, c = (rng.integers(0, 0x7C00, 3000).astype(np.uint16).view(np.float16) for _ in range(3))
     c = c * rng.choice(np.float16([-1, 1]), 3000)
-    # 1 + 2^-10 squared is a tie between two halves, which the last bit of c decides, 24 bits further down.
-    tie, least = np.float16(1 + 2.0**-5), np.float16(2.0**-24)
-    a, b, c = np.append(a, [tie, tie]), np.append(b, [tie, tie]), np.append(c, [least, -least])
+    # (1 + 2^-5)(1 + 2^-6) is a tie between two halves, which c decides with a bit that a float would lose.
+    x, y, least = np.float16(1 + 2.0**-5), np.float16(1 + 2.0**-6), np.float16(2.0**-24)
+    a, b, c = np.append(a, [x, x]), np.append(b, [y, y]), np.append(c, [least, -least])
     actual = call(mangle("fma", "half", "half", "half"), a, b, c)
     for x, y, z, got in zip(a, b, c, actual, strict=True):
         exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
