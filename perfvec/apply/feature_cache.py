@@ -1,0 +1,236 @@
+"""What the model sees of launches, kept on disk by content: traced once, on all cores.
+
+A file is named by the launch's digest, its folder by the versions that the contents depend on. It holds either the
+features or why the launch could not be traced (format `perfvec-features`; docs/format.md).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from perfvec.apply.encoding import MOST_WINDOWS, feature_schema, launch_input
+from perfvec.apply.tracing import trace
+from perfvec.errors import FormatError, PerfVecError
+from perfvec.files import read_h5, whole_file
+from perfvec.model.launch_input import FeatureSchema, LaunchInput
+from perfvec.report.progress import OnProgress, silent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from perfvec.launch import Launch
+
+logger = logging.getLogger(__name__)
+
+FORMAT = "perfvec-features"
+FORMAT_VERSION = 1
+_UNITS = {
+    "token_features": "see FEATURE_NAMES",
+    "token_units": "see TOKEN_UNITS",
+    "window_start": "token",
+    "window_weight": "execution",
+    "context": "see CONTEXT_NAMES",
+    "resources": "see RESOURCES",
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureCache:
+    """A folder of features.
+
+    Attributes:
+        folder: Where they are, the versions included.
+        schema: Columns of the features.
+    """
+
+    folder: Path
+    schema: FeatureSchema
+
+    @classmethod
+    def open(cls, root: str | Path | None = None) -> FeatureCache:
+        """The cache of this release's features; its folder need not exist yet.
+
+        Args:
+            root: Folder of caches; the user's cache folder where it is None.
+        """
+        import platformdirs
+
+        from perfvec.program.frontend import PIPELINE_VERSION
+
+        schema = feature_schema()
+        base = Path(platformdirs.user_cache_dir("perfvec")) if root is None else Path(root)
+        # Names and versions both: a column that changes its meaning must change one of them.
+        state = json.dumps([schema.feature_names, schema.unit_names, schema.context_names])
+        versions = f"p{PIPELINE_VERSION}-f{schema.features_version}-r{schema.resources_version}-w{MOST_WINDOWS}"
+        return cls(folder=base / "features" / f"{versions}-{_short_hash(state)}", schema=schema)
+
+    def path(self, digest: str) -> Path:
+        """The file of a launch."""
+        return self.folder / digest[:2] / f"{digest}.h5"
+
+    def holds(self, digest: str) -> bool:
+        """Whether there is a file of the launch."""
+        return self.path(digest).is_file()
+
+    def make(self, launch: Launch, *, name: str = "") -> None:
+        """Trace a launch and keep what the model sees of it, or why that failed."""
+        try:
+            found: LaunchInput | str = launch_input(trace(launch), name=name)
+        except (PerfVecError, MemoryError) as error:
+            found = f"{type(error).__name__}: {error}"
+        self.write(launch.digest, found)
+
+    def write(self, digest: str, found: LaunchInput | str) -> None:
+        """Keep features, or the reason why there are none."""
+        import h5py
+
+        path = self.path(digest)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+            file.attrs["format"] = FORMAT
+            file.attrs["format_version"] = FORMAT_VERSION
+            if isinstance(found, str):
+                file.attrs["failure"] = found[:4000]  # attributes end at 64 KiB, compilers' messages do not
+                return
+            for name, units in _UNITS.items():
+                values = getattr(found, name)
+                dataset = file.create_dataset(name, data=values, compression="gzip", compression_opts=1, shuffle=True)
+                dataset.attrs["units"] = units
+
+    def read(self, digest: str, *, name: str) -> LaunchInput | str:
+        """Features of a launch, or the reason why there are none.
+
+        Args:
+            digest: `Launch.digest`.
+            name: What to call the launch in messages.
+
+        Raises:
+            FormatError: The file is missing or damaged.
+            ModelError: Its arrays do not fit the schema.
+        """
+        with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)) as file:
+            if "failure" in file.attrs:
+                return str(file.attrs["failure"])
+            arrays = {key: np.asarray(file[key]) for key in _UNITS}
+        return LaunchInput(schema=self.schema, name=name, **arrays)
+
+
+def _short_hash(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def read_or_make(cache: FeatureCache, launch: Launch, *, name: str) -> LaunchInput | str:
+    """Features of a launch, made again where the file is damaged."""
+    try:
+        return cache.read(launch.digest, name=name)
+    except FormatError as error:
+        if cache.holds(launch.digest):
+            logger.warning("%s; tracing %s again", error, name)
+        cache.make(launch, name=name)
+        return cache.read(launch.digest, name=name)
+
+
+# ---- on all cores -----------------------------------------------------------------------------------------------
+
+
+def fill(
+    cache: FeatureCache,
+    launches: Sequence[tuple[str, Launch]],
+    *,
+    num_processes: int | None = None,
+    on_progress: OnProgress = silent,
+) -> None:
+    """Trace the launches that the cache lacks.
+
+    A launch that ends its process is recorded as failed; the others go on.
+
+    Args:
+        cache: Where to keep them.
+        launches: Names and launches.
+        num_processes: Processes that trace; 0 to trace in this one; None for one a core.
+        on_progress: Hears how many are done.
+    """
+    lacking = [(name, launch) for name, launch in launches if not cache.holds(launch.digest)]
+    filling = _Filling(cache=cache, on_progress=on_progress, num_all=len(lacking))
+    if num_processes == 0:
+        for name, launch in lacking:
+            cache.make(launch, name=name)
+            filling.count()
+        return
+    queue = deque(lacking)
+    while queue:
+        # A process died, and with it the work of the others. Whoever is at fault shows when each is alone.
+        for suspect in filling.run(queue, num_processes or _num_cores()):
+            if filling.run(deque([suspect]), 1):
+                cache.write(suspect[1].digest, "UnsupportedError: the tracing process ended: out of memory, or a fault")
+                filling.count()
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _Filling:
+    """The work that `fill` hands out."""
+
+    cache: FeatureCache
+    on_progress: OnProgress
+    num_all: int
+    num_done: int = 0
+
+    def count(self) -> None:
+        self.num_done += 1
+        self.on_progress("tracing", self.num_done, self.num_all)
+
+    def run(self, queue: deque[tuple[str, Launch]], num_processes: int) -> list[tuple[str, Launch]]:
+        """Trace what is in the queue; the launches that were being traced when a process died, or none."""
+        begun: dict[Future[None], tuple[str, Launch]] = {}
+        with _pool(min(num_processes, len(queue))) as pool:
+            try:
+                while queue or begun:
+                    # Few at a time, for what is handed out when a process dies is traced again.
+                    while queue and len(begun) < 2 * num_processes:
+                        name, launch = queue[0]
+                        begun[pool.submit(self.cache.make, launch, name=name)] = queue.popleft()
+                    for future in wait(begun, return_when=FIRST_COMPLETED).done:
+                        future.result()
+                        del begun[future]
+                        self.count()
+            except BrokenProcessPool:
+                return list(begun.values())
+        return []
+
+
+def _num_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    # Spawned: a fork of a process that has loaded torch or an OpenCL driver may hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_ignore_interrupts)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C is for the parent, which then stops the children in order."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,165 @@
+"""What the applications find, as tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from perfvec.apply.evaluating import SUBSETS
+from perfvec.report.tables import Column, Table
+from perfvec.units import format_bytes, format_percent, format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from perfvec.apply.devices import DeviceEntry
+    from perfvec.apply.evaluating import EvaluationRow
+    from perfvec.apply.measuring import CampaignSummary
+    from perfvec.apply.predicting import Prediction
+    from perfvec.apply.training import TrainingResult
+    from perfvec.arch.measured import MeasuredTime
+    from perfvec.trace_data import Trace
+
+KNOWN_BY = {"real": "measured launches", "datasheet": "data sheet"}
+_NONE = "-"
+
+
+def _numbers(*titles: str) -> tuple[Column, ...]:
+    return tuple(Column(title=title, is_number=True) for title in titles)
+
+
+def prediction_table(predictions: Sequence[Prediction]) -> Table:
+    """Predicted times, with the measured ones beside them where there are any."""
+    columns = [Column(title="device"), *_numbers("predicted"), Column(title="device known by")]
+    has_measured = any(item.measured_s is not None for item in predictions)
+    if has_measured:
+        columns[2:2] = _numbers("measured", "error")
+    rows: list[tuple[str, ...]] = []
+    for item in predictions:
+        row = [item.device, format_time(item.kernel_time_s), KNOWN_BY[item.kind]]
+        if has_measured:
+            row[2:2] = _compared(item.kernel_time_s, item.measured_s)
+        rows.append(tuple(row))
+    return Table(columns=tuple(columns), rows=tuple(rows))
+
+
+def _compared(predicted_s: float, measured_s: float | None) -> tuple[str, str]:
+    if measured_s is None:
+        return _NONE, _NONE
+    return format_time(measured_s), f"{100 * (predicted_s / measured_s - 1):+.1f} %"
+
+
+def device_table(entries: Sequence[DeviceEntry]) -> Table:
+    """All devices."""
+    columns = (
+        *(Column(title=title) for title in ("device", "vendor", "type", "architecture")),
+        *_numbers("year", "measured launches"),
+        Column(title="other names"),
+    )
+    return Table(
+        columns=columns,
+        rows=tuple(
+            (
+                item.name,
+                item.vendor,
+                item.type,
+                item.architecture,
+                str(item.year),
+                str(item.num_measured_launches or _NONE),
+                ", ".join(item.aliases),
+            )
+            for item in entries
+        ),
+    )
+
+
+def measured_table(time: MeasuredTime) -> Table:
+    """One measured time."""
+    return Table(
+        columns=(Column(title="device"), *_numbers("kernel time", "spread", "repeats", "launch overhead")),
+        rows=(
+            (
+                time.device,
+                format_time(time.kernel_time_s),
+                _NONE if time.spread != time.spread else format_percent(time.spread),
+                str(time.num_repeats),
+                format_time(time.launch_overhead_s),
+            ),
+        ),
+    )
+
+
+def trace_table(trace: Trace, path: Path) -> Table:
+    """What a trace came to."""
+    context = trace.context
+    rows = (
+        ("kernel", trace.launch.kernel_name),
+        ("work-groups", f"{len(set(trace.sub_groups['work_group'].tolist()))} of {context.num_work_groups} traced"),
+        ("sub-groups", f"{len(trace.sub_groups)} traced"),
+        ("instructions of a sub-group", f"{context.mean_instructions:.0f} on average"),
+        ("instructions of the launch", f"{float(trace.token_weight.sum()):.3g}"),
+        ("distinct windows", str(trace.num_windows)),
+        ("memory touched", format_bytes(context.footprint_bytes)),
+        ("written to", f"{path} ({format_bytes(path.stat().st_size)})"),
+    )
+    return Table(columns=(Column(title="trace"), Column(title="")), rows=rows)
+
+
+def evaluation_table(rows: Sequence[EvaluationRow], *, title: str = "") -> Table:
+    """All figures of a split, device after device, so that predictors stand below each other."""
+    columns = (
+        *(Column(title=head) for head in ("device", "launches", "predictor")),
+        *_numbers("number", "MAPE", "median", "p90", "within 25 %", "rank corr.", "worst"),
+        Column(title="worst kernel"),
+    )
+    subsets = list(SUBSETS)
+    ordered = sorted(rows, key=lambda row: (row.device, subsets.index(row.subset)))  # stable: predictors stay in order
+    return Table(
+        columns=columns,
+        rows=tuple(
+            (
+                row.device,
+                row.subset,
+                row.predictor,
+                str(row.num_launches),
+                format_percent(row.mape),
+                format_percent(row.median_ape),
+                format_percent(row.p90_ape),
+                format_percent(row.share_within_25),
+                _NONE if row.rank_correlation != row.rank_correlation else f"{row.rank_correlation:.2f}",
+                format_percent(row.worst_ape),
+                row.worst_kernel,
+            )
+            for row in ordered
+        ),
+        title=title,
+    )
+
+
+def campaign_table(summary: CampaignSummary, path: Path) -> Table:
+    """What a measuring campaign came to."""
+    rows = [
+        ("device", summary.device),
+        ("launches measured", str(summary.num_measured)),
+        ("known before", str(summary.num_known)),
+        ("failed", str(summary.num_failed)),
+        ("left for another time", str(summary.num_left)),
+        ("kernels with a time", f"{summary.num_kernels} of {summary.num_all_kernels}"),
+        ("wall time", format_time(summary.wall_s)),
+        ("device busy", format_percent(summary.busy_share)),
+        ("table", str(path) if path.exists() else "not written: nothing was measured"),
+    ]
+    rows.extend((f"failed: {kind}", f"{count}, such as {example}") for kind, count, example in summary.failures)
+    return Table(columns=(Column(title="campaign"), Column(title="")), rows=tuple(rows))
+
+
+def training_table(result: TrainingResult) -> Table:
+    """What a training came to."""
+    rows = (
+        ("launches", str(result.num_launches)),
+        ("left out: cannot be traced", str(result.num_left_out)),
+        ("devices", ", ".join(result.device_names)),
+        ("model", str(result.weights_path)),
+        ("account", str(result.result_path)),
+    )
+    return Table(columns=(Column(title="training"), Column(title="")), rows=rows)

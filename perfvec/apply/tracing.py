@@ -1,0 +1,65 @@
+"""Trace a launch: what its sub-groups execute, on any machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from perfvec.errors import FormatError
+from perfvec.launch import FORMAT as LAUNCH_FORMAT
+from perfvec.launch import Launch
+from perfvec.trace_data import FORMAT as TRACE_FORMAT
+from perfvec.trace_data import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+STORED_SUFFIXES = (".h5", ".hdf5")
+
+
+def trace(launch: Launch, *, work_groups: int | None = None, budget: int | None = None) -> Trace:
+    """Execute a sample of a launch's work-groups and record what they do. No GPU is needed.
+
+    Args:
+        launch: What to trace.
+        work_groups: About how many work-groups to execute; the tracer's own choice where it is None.
+        budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
+
+    Raises:
+        PerfVecError: The source does not compile, the kernel or its arguments are not as given, or the kernel does
+            what it must not: see `perfvec.program.tracer.trace_launch`.
+    """
+    from perfvec.program.executor import DEFAULT_BUDGET
+    from perfvec.program.tracer import DEFAULT_GROUPS, trace_launch
+
+    return trace_launch(
+        launch,
+        work_groups=DEFAULT_GROUPS if work_groups is None else work_groups,
+        budget=DEFAULT_BUDGET if budget is None else budget,
+    )
+
+
+def read_stored(path: str | Path) -> Launch | Trace:
+    """Read a launch or a trace from the file that `Launch.save` or `Trace.save` wrote.
+
+    Raises:
+        FormatError: The file is missing, damaged, of another kind or version.
+    """
+    import h5py
+
+    readers: dict[str, Callable[[str | Path], Launch | Trace]] = {LAUNCH_FORMAT: Launch.load, TRACE_FORMAT: Trace.load}
+    if not Path(path).is_file():
+        raise FormatError(f"{path} does not exist or is not a file")
+    try:
+        with h5py.File(path, "r") as file:
+            kind = str(file.attrs.get("format"))
+    except OSError as error:
+        raise FormatError(f"{path} is not a readable HDF5 file ({error}); write it again") from error
+    if kind not in readers:
+        raise FormatError(f"{path} holds {kind!r}; allowed are {' and '.join(readers)}, as perfvec trace writes them")
+    return readers[kind](path)
+
+
+def launch_of(source: Launch | Trace) -> Launch:
+    """The launch of a launch or of a trace."""
+    return source.launch if isinstance(source, Trace) else source
