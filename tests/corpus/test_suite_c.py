@@ -27,8 +27,6 @@ SUITES = {
     "memory": reference_memory.REFERENCES,
 }
 LAUNCHES = [entry for name in SUITES for entry in load_suite(content_folder("traces") / name / "suite.toml")]
-# PoCL 3.1 miscompiles some kernels in which one lane writes a local value that all read after a barrier.
-WITHOUT_OPTIMISER: frozenset[str] = frozenset()
 
 
 def smallest_launches() -> list[SuiteLaunch]:
@@ -39,14 +37,14 @@ def smallest_launches() -> list[SuiteLaunch]:
     return list(first.values())
 
 
-def run_launch(launch: Launch, *, options: tuple[str, ...] = ()) -> dict[int, NDArray[np.generic]]:
+def run_launch(launch: Launch) -> dict[int, NDArray[np.generic]]:
     """Run a launch on PoCL; what each buffer holds afterwards, by argument position."""
     device = pocl_device()
     import pyopencl as cl
 
     context = cl.Context([device])
     queue = cl.CommandQueue(context)
-    program = cl.Program(context, launch.source).build(options=[*launch.build_options, *options])
+    program = cl.Program(context, launch.source).build(options=list(launch.build_options))
     kernel = cl.Kernel(program, launch.kernel_name)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     hosts = {i: arg.array() for i, arg in enumerate(launch.args) if isinstance(arg, BufferArg)}
@@ -69,8 +67,7 @@ def run_launch(launch: Launch, *, options: tuple[str, ...] = ()) -> dict[int, ND
     "entry", smallest_launches(), ids=lambda entry: f"{entry.suite}/{entry.kernel}/{entry.variant}"
 )
 def test_kernel_agrees_with_its_reference(entry: SuiteLaunch):
-    options = ("-cl-opt-disable",) if entry.kernel in WITHOUT_OPTIMISER else ()
-    found = run_launch(entry.launch, options=options)
+    found = run_launch(entry.launch)
     with np.errstate(all="ignore"):
         expected = SUITES[entry.suite][entry.kernel](ReferenceCase.from_launch(entry.launch))
     for position, contents in found.items():
