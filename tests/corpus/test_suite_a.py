@@ -355,16 +355,21 @@ def spmv_csr(case: ReferenceCase) -> Contents:
     return {4: add_at(y.size, entry_rows(offsets), values * x[columns])}
 
 
-def spmv_csr_dynamic(case: ReferenceCase) -> Contents:
-    rows = args(case)[6]
-    # Every work-item counts once more to learn that no row is left.
-    return spmv_csr(case) | {5: np.array([rows + case.global_size[0]])}
-
-
 def jacobi_csr(case: ReferenceCase) -> Contents:
     offsets, columns, values, diagonal, b, x, _, rows, damping = args(case)
     product = add_at(rows, entry_rows(offsets), values * x[columns])
     return {6: x + damping * (b - diagonal * x - product) / diagonal}
+
+
+def jacobi_group(case: ReferenceCase) -> Contents:
+    offsets, columns, values, diagonal, b, _, rows, steps = args(case)
+    matrix = np.zeros((rows, rows))
+    np.add.at(matrix, (entry_rows(offsets), columns), values)
+    b = b.reshape(-1, rows)
+    x = np.zeros_like(b)
+    for _ in range(steps):
+        x = (b - x @ matrix.T) / diagonal
+    return {5: x}
 
 
 def spmv_ell_columns(case: ReferenceCase) -> Contents:
@@ -524,9 +529,9 @@ SPARSE: dict[str, Callable[[ReferenceCase], Contents]] = {
     "spmv_csr_vector": spmv_csr,
     "spmv_csr_stream": spmv_csr,
     "spmv_csr_stride": spmv_csr,
-    "spmv_csr_dynamic": spmv_csr_dynamic,
     "spmv_csr_fp64": spmv_csr,
     "jacobi_csr": jacobi_csr,
+    "jacobi_group": jacobi_group,
     "spmv_ell_columns": spmv_ell_columns,
     "spmv_ell_rows": spmv_ell_rows,
     "spmv_ell_relative": spmv_ell_relative,

@@ -12,6 +12,9 @@
 #ifndef CHUNK
 #define CHUNK 1024 // products that a streaming work-group holds in local memory
 #endif
+#ifndef MAX_ROWS
+#define MAX_ROWS 2048 // most unknowns of the work-group solver
+#endif
 
 // Scalar: one row a work-item, so neighbours read entries a row length apart and long rows hold up short ones.
 __kernel void spmv_csr_scalar(__global const int* offsets, __global const int* columns, __global const float* values,
@@ -89,18 +92,6 @@ __kernel void spmv_csr_stride(__global const int* offsets, __global const int* c
     }
 }
 
-// Dynamic: each work-item takes the next row from a shared counter until none is left.
-__kernel void spmv_csr_dynamic(__global const int* offsets, __global const int* columns, __global const float* values,
-    __global const float* x, __global float* y, __global int* next_row, int rows)
-{
-    for (int row = atomic_inc(next_row); row < rows; row = atomic_inc(next_row)) {
-        float sum = 0.0f;
-        for (int e = offsets[row]; e < offsets[row + 1]; ++e)
-            sum = mad(values[e], x[columns[e]], sum);
-        y[row] = sum;
-    }
-}
-
 // One Jacobi sweep with damping for (A + diagonal) x = b, one row a work-item.
 __kernel void jacobi_csr(__global const int* offsets, __global const int* columns, __global const float* values,
     __global const float* diagonal, __global const float* b, __global const float* x, __global float* new_x, int rows,
@@ -113,4 +104,28 @@ __kernel void jacobi_csr(__global const int* offsets, __global const int* column
     for (int e = offsets[row]; e < offsets[row + 1]; ++e)
         rest -= values[e] * x[columns[e]];
     new_x[row] = x[row] + damping * rest / diagonal[row];
+}
+
+// `steps` Jacobi sweeps for (A + diagonal) x = b by one work-group for each right-hand side; rows <= MAX_ROWS.
+__kernel void jacobi_group(__global const int* offsets, __global const int* columns, __global const float* values,
+    __global const float* diagonal, __global const float* b, __global float* x, int rows, int steps)
+{
+    __local float iterates[2][MAX_ROWS];
+    const int item = get_local_id(0);
+    const int num_items = get_local_size(0);
+    const int base = get_group_id(0) * rows;
+    for (int row = item; row < rows; row += num_items)
+        iterates[0][row] = 0.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int step = 0; step < steps; ++step) {
+        for (int row = item; row < rows; row += num_items) {
+            float rest = b[base + row];
+            for (int e = offsets[row]; e < offsets[row + 1]; ++e)
+                rest -= values[e] * iterates[step % 2][columns[e]];
+            iterates[1 - step % 2][row] = rest / diagonal[row];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (int row = item; row < rows; row += num_items)
+        x[base + row] = iterates[steps % 2][row];
 }
