@@ -14,7 +14,19 @@ PRIVATE, GLOBAL, CONSTANT, LOCAL, GENERIC = range(5)
 _SCALAR_BYTES = {"half": 2, "float": 4, "double": 8, "bfloat": 2}
 _POINTER_BYTES = 8
 _ATOMIC = re.compile(r"^_Z\d+(atomic|atom)_(add|sub|xchg|inc|dec|cmpxchg|min|max|and|or|xor)PU3AS(\d)V([a-z])")
-_VECTOR_LOAD = re.compile(r"^_Z\d+v(load|store)(a?)(_half)?(\d*)(?:_rt[ezpn])?(?=m|D|[a-z])")
+_VECTOR_ACCESS = re.compile(r"^_Z\d+v(load|store)(a?)(_half)?(\d*)(?:_(rt[ezpn]))?(?=m|D|[a-z])")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorAccess:
+    """What the name of a vload or vstore says; `rounding` is `rte`, `rtz`, `rtp` or `rtn`."""
+
+    is_store: bool
+    is_aligned: bool
+    is_half: bool
+    width: int
+    rounding: str
 
 
 @final
@@ -58,7 +70,8 @@ class TypeSizes:
     def stored_bytes(self, type_text: str) -> int:
         """Bytes that a load or store of the type moves: without tail padding."""
         width, scalar = vector_parts(type_text)
-        return width * self._layout(scalar)[0]
+        bits = re.fullmatch(r"i(\d+)", scalar)
+        return (width * int(bits[1]) + 7) // 8 if bits else width * self._layout(scalar)[0]
 
     def align_of(self, type_text: str) -> int:
         """Natural alignment in bytes."""
@@ -66,7 +79,7 @@ class TypeSizes:
 
     def _layout(self, type_text: str) -> tuple[int, int]:
         if type_text in _SCALAR_BYTES:
-            return (_SCALAR_BYTES[type_text],) * 2
+            return _SCALAR_BYTES[type_text], _SCALAR_BYTES[type_text]
         if type_text.startswith("ptr"):
             return _POINTER_BYTES, _POINTER_BYTES
         if match := re.fullmatch(r"i(\d+)", type_text):
@@ -75,7 +88,7 @@ class TypeSizes:
         if match := re.fullmatch(r"\[(\d+) x (.+)\]", type_text):
             return int(match[1]) * self.bytes_of(match[2]), self.align_of(match[2])
         if match := re.fullmatch(r"<(\d+) x (.+)>", type_text):
-            size = int(match[1]) * self._layout(match[2])[0]
+            size = self.stored_bytes(type_text)
             return size, 1 << (size - 1).bit_length()
         if type_text in self._types:
             return self._layout(self._types[type_text])
@@ -99,7 +112,9 @@ def accesses_of(instruction: Instruction, sizes: TypeSizes) -> tuple[Access, ...
         return (_load_or_store(instruction, sizes),)
     if instruction.opcode != "call":
         if instruction.opcode in ("atomicrmw", "cmpxchg"):
-            raise UnsupportedError(f"line {instruction.line}: {instruction.opcode} comes from OpenCL C 2.0; use atomic_*")
+            raise UnsupportedError(
+                f"line {instruction.line}: {instruction.opcode} comes from OpenCL C 2.0; use atomic_*"
+            )
         return ()
     for matches, make in _CALLS:
         if matches(instruction.callee):
@@ -128,6 +143,8 @@ def _block_copy(instruction: Instruction, sizes: TypeSizes) -> tuple[Access, ...
     length = arguments[2][1]
     if not length.isdigit():
         raise UnsupportedError(f"line {instruction.line}: a block copy of a length that is not constant")
+    if length == "0":
+        return ()
     pointers = arguments[:1] if is_set else [arguments[1], arguments[0]]
     return tuple(
         Access(
@@ -158,23 +175,21 @@ def _atomic(instruction: Instruction, sizes: TypeSizes) -> tuple[Access, ...]:
 
 
 def _vector_access(instruction: Instruction, sizes: TypeSizes) -> tuple[Access, ...]:
-    match = _VECTOR_LOAD.match(instruction.callee)
-    assert match is not None
-    is_store, is_aligned, is_half = match[1] == "store", bool(match[2]), bool(match[3])
-    width = int(match[4] or 1)
+    parts = vector_access_parts(instruction.callee)
+    assert parts is not None
     arguments = call_arguments(instruction)
     (_, offset), (pointer_type, pointer) = arguments[-2:]
-    value_type = arguments[0][0] if is_store else instruction.type
-    element = 2 if is_half else sizes.stored_bytes(vector_parts(value_type)[1])
-    step = element * (4 if is_aligned and width == 3 else width)
+    value_type = arguments[0][0] if parts.is_store else instruction.type
+    element = 2 if parts.is_half else sizes.stored_bytes(vector_parts(value_type)[1])
+    step = element * (4 if parts.is_aligned and parts.width == 3 else parts.width)
     return (
         Access(
             pointer=pointer,
             pointer_type=pointer_type,
             space=pointer_space(pointer_type),
-            num_bytes=element * width,
-            align=step if is_aligned else element,
-            is_write=is_store,
+            num_bytes=element * parts.width,
+            align=step if parts.is_aligned else element,
+            is_write=parts.is_store,
             offset=offset,
             offset_bytes=step,
         ),
@@ -206,10 +221,18 @@ def atomic_parts(callee: str) -> tuple[str, str] | None:
     return (match[2], match[4]) if match else None
 
 
-def vector_access_parts(callee: str) -> tuple[bool, bool] | None:
-    """Whether a vload or vstore stores, and whether it converts halves; None for any other built-in."""
-    match = _VECTOR_LOAD.match(callee)
-    return (match[1] == "store", bool(match[3])) if match else None
+def vector_access_parts(callee: str) -> VectorAccess | None:
+    """The parts of the name of a vload or vstore; None for any other built-in."""
+    match = _VECTOR_ACCESS.match(callee)
+    if match is None:
+        return None
+    return VectorAccess(
+        is_store=match[1] == "store",
+        is_aligned=bool(match[2]),
+        is_half=bool(match[3]),
+        width=int(match[4] or 1),
+        rounding=match[5] or "rte",
+    )
 
 
 def writes_through_pointer(callee: str) -> bool:

@@ -24,7 +24,8 @@ CLASS_INDEX = {name: index for index, name in enumerate(OPCODE_CLASSES)}
 KIND_INDEX = {name: index for index, name in enumerate(VALUE_KINDS)}
 # OpenCL's address space numbers in SPIR, and what is no memory at all.
 SPACE_INDEX = {
-    number: ADDRESS_SPACES.index(name) for number, name in enumerate(("private", "global", "constant", "local", "generic"))
+    number: ADDRESS_SPACES.index(name)
+    for number, name in enumerate(("private", "global", "constant", "local", "generic"))
 }
 
 _BY_OPCODE = {
@@ -34,9 +35,7 @@ _BY_OPCODE = {
     **dict.fromkeys(("icmp", "fcmp"), "compare"),
     **dict.fromkeys(("and", "or", "xor"), "logic"),
     **dict.fromkeys(("shl", "lshr", "ashr"), "shift"),
-    **dict.fromkeys(
-        ("trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp"), "convert"
-    ),
+    **dict.fromkeys(("trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp"), "convert"),
     "select": "select",
     **dict.fromkeys(("insertelement", "extractelement", "shufflevector", "insertvalue", "extractvalue"), "vector"),
     "getelementptr": "address",
@@ -47,11 +46,13 @@ _BY_OPCODE = {
     "store": "store",
 }
 # These are names for the same bits: they cost nothing on any device.
-_FREE_OPCODES = frozenset(("bitcast", "ptrtoint", "inttoptr", "addrspacecast", "freeze", "unreachable", "phi", "alloca"))
+_FREE_OPCODES = frozenset(
+    ("bitcast", "ptrtoint", "inttoptr", "addrspacecast", "freeze", "unreachable", "phi", "alloca")
+)
 _INTRINSICS = (
     (re.compile(r"llvm\.(fma|fmuladd)\."), "fma"),
     (re.compile(r"llvm\.(memcpy|memmove|memset)\."), "copy"),
-    (re.compile(r"llvm\.(smin|smax|umin|umax|abs|fabs|copysign|minnum|maxnum|minimum|maximum|[su](add|sub)\.sat)\."), "add"),
+    (re.compile(r"llvm\.([su](min|max)|abs|fabs|copysign|(min|max)(num|imum)|[su](add|sub)\.sat)\."), "add"),
     (re.compile(r"llvm\.(ctpop|ctlz|cttz|bitreverse|bswap)\."), "logic"),
     (re.compile(r"llvm\.(fshl|fshr)\."), "shift"),
     (re.compile(r"llvm\.sqrt\."), "sqrt"),
@@ -96,7 +97,7 @@ def opcode_class(instruction: Instruction) -> str:
     if atomic_parts(callee):
         return "atomic"
     if parts := vector_access_parts(callee):
-        return "store" if parts[0] else "load"
+        return "store" if parts.is_store else "load"
     for pattern, name in _INTRINSICS if callee.startswith("llvm.") else _FUNCTIONS:
         if pattern.match(callee):
             return name
@@ -133,7 +134,7 @@ def make_static_table(native: NativeKernel) -> StaticTable:
     made_by = _look_through_free(native, row_of)
     for row, instruction in pending:
         producers = [made_by[name] for name in dict.fromkeys(instruction.operands) if made_by.get(name, -1) >= 0]
-        table["producers"][row] = (producers + [-1, -1, -1])[:3]
+        table["producers"][row] = [*producers, -1, -1, -1][:3]
     return StaticTable(
         rows=table, start=np.array(start, np.int64), site=np.array(sites, np.int64), opcode_counts=tuple(counts)
     )
@@ -150,7 +151,10 @@ def _row(instruction: Instruction, name: str, segment: Segment, access: Access |
         kind, bits = "int", min(int(match[1]), 64)
     if name == "compare":  # what matters is what is compared
         is_float = instruction.opcode == "fcmp"
-        kind, bits = ("float" if is_float else "int"), 64 if re.search(r"\b(double|i64|ptr)\b", instruction.text) else 32
+        kind, bits = (
+            ("float" if is_float else "int"),
+            64 if re.search(r"\b(double|i64|ptr)\b", instruction.text) else 32,
+        )
     return (
         CLASS_INDEX[name],
         KIND_INDEX[kind],

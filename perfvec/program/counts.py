@@ -46,7 +46,8 @@ def count_token_units(trace: Trace) -> NDArray[np.float64]:
         trace: The trace.
 
     Returns:
-        Shape `(tokens, len(TOKEN_UNITS))`. An instruction on a vector counts once a scalar, one on 64-bit integers twice.
+        Shape `(tokens, len(TOKEN_UNITS))`. An instruction on a vector counts once a scalar, one on 64-bit integers
+        twice.
     """
     units = np.zeros((trace.num_tokens, len(TOKEN_UNITS)))
     static = trace.static[trace.token_static]
@@ -66,12 +67,18 @@ def count_token_units(trace: Trace) -> NDArray[np.float64]:
     atomic = _class_mask(trace, ("atomic",))
     same = np.maximum(_outcome(trace, "same_address"), 1.0)
     sectors = _outcome(trace, "sectors")
-    units[:, _COLUMN["local_passes"]] = np.where(is_local, _outcome(trace, "bank_passes") * np.where(atomic, same, 1.0), 0.0)
+    units[:, _COLUMN["local_passes"]] = np.where(
+        is_local, _outcome(trace, "bank_passes") * np.where(atomic, same, 1.0), 0.0
+    )
     units[:, _COLUMN["l1_sectors"]] = sectors
-    missed_l1 = np.where(_outcome(trace, "reuse_work_group") > L1_BUCKET, sectors, _outcome(trace, "cold_sectors_work_group"))
+    missed_l1 = np.where(
+        _outcome(trace, "reuse_work_group") > L1_BUCKET, sectors, _outcome(trace, "cold_sectors_work_group")
+    )
     units[:, _COLUMN["l2_sectors"]] = np.where(atomic & ~is_local, sectors, missed_l1)
     far = _outcome(trace, "reuse_device") > L2_BUCKET
-    units[:, _COLUMN["dram_sectors"]] = _cold_share(trace) * np.where(far, missed_l1, _outcome(trace, "cold_sectors_device"))
+    units[:, _COLUMN["dram_sectors"]] = _cold_share(trace) * np.where(
+        far, missed_l1, _outcome(trace, "cold_sectors_device")
+    )
     units[:, _COLUMN["atomic_passes"]] = np.where(atomic & ~is_local, same, 0.0)
     units[_class_mask(trace, ("barrier",)), _COLUMN["barriers"]] = 1.0
     return units

@@ -17,7 +17,6 @@ WAITING = 0x4000_0000  # plus the segment to go on with: waits at a barrier
 EXITED = 0x7FFF_FFFF
 # Segment words of the record that are not segments: the low word is then a sub-group or a work-group.
 MARK_SUB_GROUP = 0xFFFF_FFFF
-SCRATCH_BYTES = 4096
 
 # The context: an array of 64-bit words that Python and the native code share.
 CONTEXT = {
@@ -46,11 +45,16 @@ class Status(IntEnum):
 
 def word(name: str) -> str:
     """Text of the address of a context word."""
-    return f"getelementptr i64, ptr %ctx, i64 {CONTEXT[name]}"
+    return f"getelementptr i64, ptr %.ctx, i64 {CONTEXT[name]}"
 
+
+# The memories that may be meant are those numbered from %first on, %many of them.
+_AT_PARAMETERS = "ptr %.ctx, i64 %address, i64 %bytes, i64 %low.mask, i64 %lane, i64 %site, i64 %first, i64 %many"
+_LANES_I32 = f"<{SUB_GROUP_SIZE} x i32>"
+_LANES_I1 = f"<{SUB_GROUP_SIZE} x i1>"
 
 _MEMORY = f"""
-define internal void @pv.fault(ptr %ctx, i64 %address, i64 %bytes, i64 %lane, i64 %site) noinline cold {{
+define internal void @pv.fault(ptr %.ctx, i64 %address, i64 %bytes, i64 %lane, i64 %site) noinline cold {{
   %site.p = {word("error_site")}
   %old = load i64, ptr %site.p
   %is.first = icmp slt i64 %old, 0
@@ -68,22 +72,25 @@ done:
   ret void
 }}
 
-define internal ptr @pv.at(ptr %ctx, i64 %address, i64 %bytes, i64 %low.mask, i64 %lane, i64 %site) alwaysinline {{
+define internal ptr @pv.at({_AT_PARAMETERS}) alwaysinline {{
   %table.p = {word("table")}
   %table = load ptr, ptr %table.p, !invariant.load !0
   %tag = lshr i64 %address, {TAG_SHIFT}
-  %number = and i64 %tag, {MAX_MEMORIES - 1}
   %offset = and i64 %address, {(1 << TAG_SHIFT) - 1}
+  %rank = sub i64 %tag, %first
+  %is.of.space = icmp ult i64 %rank, %many
+  %number = and i64 %tag, {MAX_MEMORIES - 1}
   %limit.p = getelementptr {{ i64, i64 }}, ptr %table, i64 %number
   %limit = load i64, ptr %limit.p, !invariant.load !0
   %end = add i64 %offset, %bytes
   %is.inside = icmp ule i64 %end, %limit
   %low = and i64 %offset, %low.mask
   %is.aligned = icmp eq i64 %low, 0
-  %is.good = and i1 %is.inside, %is.aligned
+  %is.near = and i1 %is.inside, %is.aligned
+  %is.good = and i1 %is.near, %is.of.space
   br i1 %is.good, label %good, label %bad, !prof !1
 bad:
-  call void @pv.fault(ptr %ctx, i64 %address, i64 %bytes, i64 %lane, i64 %site)
+  call void @pv.fault(ptr %.ctx, i64 %address, i64 %bytes, i64 %lane, i64 %site)
   %scratch.p = {word("scratch")}
   %scratch = load ptr, ptr %scratch.p
   ret ptr %scratch
@@ -95,8 +102,8 @@ good:
   ret ptr %result
 }}
 
-define internal ptr @pv.at.private(ptr %ctx, i64 %address, i64 %bytes, i64 %low.mask, i64 %lane, i64 %site) alwaysinline {{
-  %start = call ptr @pv.at(ptr %ctx, i64 %address, i64 %bytes, i64 %low.mask, i64 %lane, i64 %site)
+define internal ptr @pv.at.private({_AT_PARAMETERS}) alwaysinline {{
+  %start = call ptr @pv.at({_AT_PARAMETERS})
   %scratch.p = {word("scratch")}
   %scratch = load ptr, ptr %scratch.p, !invariant.load !0
   %is.bad = icmp eq ptr %start, %scratch
@@ -116,7 +123,7 @@ define internal ptr @pv.at.private(ptr %ctx, i64 %address, i64 %bytes, i64 %low.
 def _uniform_query(name: str, context_name: str) -> str:
     """A work-item function that is the same for all lanes; the arrays hold a fourth entry for dimensions past 2."""
     return f"""
-define internal i64 @pv.{name}(ptr %ctx, i32 %dim, i64 %place) alwaysinline {{
+define internal i64 @pv.{name}(ptr %.ctx, i32 %dim, i64 %place) alwaysinline {{
   %array.p = {word(context_name)}
   %array = load ptr, ptr %array.p, !invariant.load !0
   %dim.64 = zext i32 %dim to i64
@@ -131,7 +138,7 @@ define internal i64 @pv.{name}(ptr %ctx, i32 %dim, i64 %place) alwaysinline {{
 _WORK_ITEM = f"""
 declare i64 @llvm.umin.i64(i64, i64)
 
-define internal i64 @pv.get_local_id(ptr %ctx, i32 %dim, i64 %place) alwaysinline {{
+define internal i64 @pv.get_local_id(ptr %.ctx, i32 %dim, i64 %place) alwaysinline {{
   %ids.p = {word("local_ids")}
   %ids = load ptr, ptr %ids.p, !invariant.load !0
   %lanes.p = {word("num_lanes")}
@@ -145,9 +152,9 @@ define internal i64 @pv.get_local_id(ptr %ctx, i32 %dim, i64 %place) alwaysinlin
   ret i64 %value
 }}
 
-define internal i64 @pv.get_global_id(ptr %ctx, i32 %dim, i64 %place) alwaysinline {{
-  %local = call i64 @pv.get_local_id(ptr %ctx, i32 %dim, i64 %place)
-  %base = call i64 @pv.get_global_base(ptr %ctx, i32 %dim, i64 %place)
+define internal i64 @pv.get_global_id(ptr %.ctx, i32 %dim, i64 %place) alwaysinline {{
+  %local = call i64 @pv.get_local_id(ptr %.ctx, i32 %dim, i64 %place)
+  %base = call i64 @pv.get_global_base(ptr %.ctx, i32 %dim, i64 %place)
   %value = add i64 %local, %base
   ret i64 %value
 }}
@@ -165,7 +172,7 @@ define internal i64 @pv.get_global_id(ptr %ctx, i32 %dim, i64 %place) alwaysinli
 )
 
 _SUB_GROUP = f"""
-define internal i32 @pv.run_sub_group(ptr %ctx, i64 %number) {{
+define internal i32 @pv.run_sub_group(ptr %.ctx, i64 %number) {{
 entry:
   %lanes.idx = alloca [{SUB_GROUP_SIZE} x i8], align 32
   %regs.p = {word("regs")}
@@ -218,17 +225,17 @@ mark:
   br label %pick
 
 pick:
-  %pcs.all = load <{SUB_GROUP_SIZE} x i32>, ptr %pcs, align 4
-  %lowest = call i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32(<{SUB_GROUP_SIZE} x i32> %pcs.all)
+  %pcs.all = load {_LANES_I32}, ptr %pcs, align 4
+  %lowest = call i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32({_LANES_I32} %pcs.all)
   %is.idle = icmp uge i32 %lowest, {WAITING}
   br i1 %is.idle, label %idle, label %gather
 gather:
-  %lowest.one = insertelement <{SUB_GROUP_SIZE} x i32> poison, i32 %lowest, i64 0
-  %lowest.all = shufflevector <{SUB_GROUP_SIZE} x i32> %lowest.one, <{SUB_GROUP_SIZE} x i32> poison, <{SUB_GROUP_SIZE} x i32> zeroinitializer
-  %is.active = icmp eq <{SUB_GROUP_SIZE} x i32> %pcs.all, %lowest.all
-  %mask = bitcast <{SUB_GROUP_SIZE} x i1> %is.active to i32
-  %others = select <{SUB_GROUP_SIZE} x i1> %is.active, <{SUB_GROUP_SIZE} x i32> splat (i32 {EXITED}), <{SUB_GROUP_SIZE} x i32> %pcs.all
-  %next.other = call i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32(<{SUB_GROUP_SIZE} x i32> %others)
+  %lowest.one = insertelement {_LANES_I32} poison, i32 %lowest, i64 0
+  %lowest.all = shufflevector {_LANES_I32} %lowest.one, {_LANES_I32} poison, {_LANES_I32} zeroinitializer
+  %is.active = icmp eq {_LANES_I32} %pcs.all, %lowest.all
+  %mask = bitcast {_LANES_I1} %is.active to i32
+  %others = select {_LANES_I1} %is.active, {_LANES_I32} splat (i32 {EXITED}), {_LANES_I32} %pcs.all
+  %next.other = call i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32({_LANES_I32} %others)
   br label %list
 list:
   %bits = phi i32 [ %mask, %gather ], [ %bits.rest, %list ]
@@ -293,7 +300,7 @@ clear:
 call:
   %function.p = getelementptr ptr, ptr @pv.segments, i64 %now.64
   %function = load ptr, ptr %function.p
-  %next = call i32 %function(ptr %ctx, ptr %regs, ptr %pcs, ptr %lanes.idx, i64 %filled.next, ptr %row)
+  %next = call i32 %function(ptr %.ctx, ptr %regs, ptr %pcs, ptr %lanes.idx, i64 %filled.next, ptr %row)
   %error = load i64, ptr %error.p
   %is.error = icmp sge i64 %error, 0
   br i1 %is.error, label %failed, label %follow
@@ -335,13 +342,14 @@ over:
   ret i32 {Status.OVER_BUDGET}
 }}
 
-declare i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32(<{SUB_GROUP_SIZE} x i32>)
+declare i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32({_LANES_I32})
 declare i32 @llvm.cttz.i32(i32, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 _GROUP = f"""
-define i32 @pv.run_group(ptr %ctx) {{
+define i32 @pv.run_group(ptr %.ctx) {{
 entry:
   %sub.p = {word("sub_group")}
   %num.p = {word("num_sub_groups")}
@@ -356,7 +364,7 @@ round:
   %is.last = icmp uge i64 %sub, %num
   br i1 %is.last, label %meet, label %run
 run:
-  %status = call i32 @pv.run_sub_group(ptr %ctx, i64 %sub)
+  %status = call i32 @pv.run_sub_group(ptr %.ctx, i64 %sub)
   %is.ok = icmp eq i32 %status, {Status.DONE}
   br i1 %is.ok, label %step, label %leave
 step:

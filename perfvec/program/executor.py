@@ -1,23 +1,25 @@
-"""The SIMT executor: runs work-groups of a launch in native code and hands the record of what they did to a consumer."""
+"""The SIMT executor: runs work-groups of a launch in native code and hands on the record of what they did."""
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections import OrderedDict
+import re
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from perfvec.arguments import BufferArg, LocalArg, ScalarArg
+from perfvec.arguments import Argument, LocalArg, ScalarArg
 from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
-from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SCRATCH_BYTES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
+from perfvec.program.accesses import CONSTANT, LOCAL, PRIVATE
+from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
 from perfvec.program.frontend import compile_kernel
-from perfvec.program.ir import parse_kernel
-from perfvec.program.native import Memory, NativeKernel, translate
+from perfvec.program.ir import Parameter, parse_kernel, pointer_space, vector_parts
+from perfvec.program.machine_code import CompiledKernel
+from perfvec.program.memories import Memory
+from perfvec.program.native import translate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,50 +31,11 @@ _EVENTS_CAPACITY = 1 << 17
 _ADDRESS_ROWS = 1 << 15
 _ALIGN = 128
 _MAX_COMPILED = 64
+MAX_LOCAL_BYTES = 1 << 18  # of a work-group; no GPU has more
+MAX_PRIVATE_BYTES = 1 << 32  # of a work-group
 
 # Called with the work-group's number, the events (segment or mark, mask or number) and the address rows so far.
 Consumer: TypeAlias = "Callable[[int, NDArray[np.uint32], NDArray[np.int64]], None]"
-
-
-@final
-class CompiledKernel:
-    """A kernel in machine code, ready for any launch of it."""
-
-    def __init__(self, native: NativeKernel) -> None:
-        self.native = native
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        try:
-            module = llvm.parse_assembly(native.ir)
-        except RuntimeError as error:
-            raise UnsupportedError(
-                f"kernel {native.kernel.name!r} has instructions that the executor translates wrongly; please report it: {error}"
-            ) from error
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
-        )
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
-        options.loop_unrolling = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        self._engine = llvm.create_mcjit_compiler(module, machine)
-        self._engine.finalize_object()
-        self.run_group = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address("pv.run_group"))
-        self.regs_bytes = -(-self._number("pv.regs_bytes") // _ALIGN) * _ALIGN
-        self.args_bytes = max(8, self._number("pv.args_bytes"))
-        self.arg_offsets = [self._number(f"pv.arg_offset.{i}") for i in range(len(native.kernel.parameters))]
-
-    def _address(self, symbol: str) -> int:
-        return self._engine.get_function_address(symbol)
-
-    def _number(self, symbol: str) -> int:
-        return ctypes.CFUNCTYPE(ctypes.c_int64)(self._address(symbol))()
-
-    def constant_address(self, symbol: str) -> int:
-        """Real address of a constant table."""
-        return self._engine.get_global_value_address(symbol)
 
 
 _compiled: OrderedDict[tuple[str, tuple[str, ...], str, bool], CompiledKernel] = OrderedDict()
@@ -123,14 +86,16 @@ class Execution:
         self.segment_count = np.zeros(num_segments, np.int64)
         self.segment_lanes = np.zeros(num_segments, np.int64)
         self._events = np.zeros((_EVENTS_CAPACITY, 2), np.uint32)
-        most_sites = max((sum(s.segment == i for s in compiled.native.sites) for i in range(num_segments)), default=0)
+        most_sites = max(Counter(site.segment for site in compiled.native.sites).values(), default=0)
         self._addresses = np.zeros((_ADDRESS_ROWS + most_sites, SUB_GROUP_SIZE), np.int64)
+        # A lane whose access failed goes on here until its segment ends.
+        scratch = np.zeros(max((site.access.num_bytes for site in compiled.native.sites), default=0) + _ALIGN, np.uint8)
         self._bind_memories()
         self._bind_arguments()
         self._bind_geometry()
         for name, array in (
             ("table", self._table), ("segment_count", self.segment_count), ("segment_lanes", self.segment_lanes),
-            ("events", self._events), ("addresses", self._addresses), ("scratch", np.zeros(SCRATCH_BYTES, np.uint8)),
+            ("events", self._events), ("addresses", self._addresses), ("scratch", scratch),
         ):  # fmt: skip
             self._set(name, self._pin(array))
         self._set("events_capacity", len(self._events))
@@ -152,21 +117,30 @@ class Execution:
     # ---- binding ------------------------------------------------------------------------------------------------
 
     def _bind_memories(self) -> None:
-        native = self.compiled.native
-        for memory, offset in zip(native.private, native.private_offsets, strict=True):
+        memories, name = self.compiled.native.memories, self.launch.kernel_name
+        local_args = [argument.num_bytes for argument in self.launch.args if isinstance(argument, LocalArg)]
+        self.local_mem_bytes = sum(m.num_bytes for m in memories.local) + sum(local_args)
+        if self.local_mem_bytes > MAX_LOCAL_BYTES:
+            raise LaunchError(
+                f"kernel {name!r} needs {self.local_mem_bytes} bytes of local memory for a work-group; no GPU has more "
+                f"than {MAX_LOCAL_BYTES}. Use smaller local arrays."
+            )
+        for memory, offset in zip(memories.private, memories.private_offsets, strict=True):
             self._bind(memory, offset, "private")
-        local = [(m, self._local_bytes(m.num_bytes)) for m in native.local]
-        self.local_mem_bytes = sum(m.num_bytes for m in native.local) + self.launch.local_arg_bytes
-        arena_bytes = sum(size for _, size in local) + sum(
-            self._local_bytes(a.num_bytes) for a in self.launch.args if isinstance(a, LocalArg)
-        )
-        self._local = _aligned(max(arena_bytes, _ALIGN))
+        sizes = [*(memory.num_bytes for memory in memories.local), *local_args]
+        self._local = _aligned(max(sum(map(self._local_bytes, sizes)), _ALIGN))
         self._local_next = self._pin(self._local)
-        for memory, size in local:
-            self._bind(memory, self._local_next, "local")
-            self._local_next += size
-        for memory in native.constants:
-            self._bind(memory, self.compiled.constant_address(memory.symbol), "constant")
+        for memory in memories.local:
+            self._bind_local(memory)
+        for memory, variable in memories.tables:
+            contents = _aligned(memory.num_bytes)
+            contents[:] = np.frombuffer(self.compiled.table(memory.symbol, memory.num_bytes), np.uint8)
+            self._bind(memory, self._pin(contents), "constant" if variable.address_space == CONSTANT else "global")
+
+    def _bind_local(self, memory: Memory) -> int:
+        address = self._bind(memory, self._local_next, "local")
+        self._local_next += self._local_bytes(memory.num_bytes)
+        return address
 
     @staticmethod
     def _local_bytes(num_bytes: int) -> int:
@@ -174,7 +148,9 @@ class Execution:
 
     def _bind(self, memory: Memory, base: int, space: str) -> int:
         if memory.number >= MAX_MEMORIES:
-            raise UnsupportedError(f"kernel {self.launch.kernel_name!r} has more than {MAX_MEMORIES} arrays and buffers")
+            raise UnsupportedError(
+                f"kernel {self.launch.kernel_name!r} has more than {MAX_MEMORIES} arrays and buffers"
+            )
         self._table[memory.number] = memory.num_bytes, base
         self.memories[memory.number] = BoundMemory(
             number=memory.number, name=memory.name, num_bytes=memory.num_bytes, space=space
@@ -191,49 +167,50 @@ class Execution:
                 f"it takes: {wanted or 'none'}"
             )
         block = np.zeros(self.compiled.args_bytes, np.uint8)
-        number = native.first_free_memory
+        number = native.memories.first_free
         for position, (parameter, argument) in enumerate(zip(parameters, launch.args, strict=True)):
-            value = self._argument_bytes(parameter.name[1:], parameter.type, parameter.byval, argument, number, position)
+            value = self._argument_bytes(parameter, argument, number, position)
             number += 1
             offset = self.compiled.arg_offsets[position]
             block[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
         self._set("args", self._pin(block))
 
-    def _argument_bytes(
-        self, name: str, type_text: str, byval: str, argument: object, number: int, position: int
-    ) -> bytes:
-        where = f"argument {position} ({name}) of kernel {self.launch.kernel_name!r}"
+    def _argument_bytes(self, parameter: Parameter, argument: Argument, number: int, position: int) -> bytes:
+        where = f"argument {position} ({parameter.name[1:]}) of kernel {self.launch.kernel_name!r}"
+        is_pointer = parameter.type.startswith("ptr") and not parameter.byval
         if isinstance(argument, ScalarArg):
-            value = argument.array().tobytes()
-            if type_text.startswith("ptr") and not byval:
+            if is_pointer:
                 raise LaunchError(f"{where} is a pointer; found the value {argument}; give buffer:... or local:...")
-            expected = _scalar_bytes(byval or type_text)
-            if expected is not None and expected != len(value):
-                raise LaunchError(f"{where} has LLVM type {type_text} of {expected} bytes; found {argument}, {len(value)} bytes")
-            wants_float = type_text in ("float", "double", "half")
-            if expected is not None and wants_float != (argument.array().dtype.kind == "f") and "<" not in type_text:
-                raise LaunchError(f"{where} has LLVM type {type_text}; found {argument}")
-            return value
-        if not type_text.startswith("ptr") or byval:
-            raise LaunchError(f"{where} is passed by value (LLVM type {byval or type_text}); found {argument}; give DTYPE:VALUE")
-        is_local = type_text.endswith("addrspace(3)")
-        if isinstance(argument, LocalArg) != is_local:
-            kind = "local memory: give local:DTYPE:COUNT" if is_local else "a buffer: give buffer:DTYPE:COUNT"
-            raise LaunchError(f"{where} is {kind}; found {argument}")
-        if isinstance(argument, LocalArg):
-            memory = Memory(number=number, name=name, num_bytes=argument.num_bytes)
-            address = self._bind(memory, self._local_next, "local")
-            self._local_next += self._local_bytes(argument.num_bytes)
-        else:
-            assert isinstance(argument, BufferArg)
-            data = argument.array()
-            array = _aligned(data.nbytes)
-            array[:] = data.view(np.uint8)
-            self.buffers[position] = array.view(data.dtype)
-            address = self._bind(
-                Memory(number=number, name=name, num_bytes=data.nbytes), self._pin(array), "buffer"
+            return self._value_bytes(where, parameter.byval or parameter.type, argument)
+        if not is_pointer:
+            raise LaunchError(
+                f"{where} is passed by value (LLVM type {parameter.byval or parameter.type}); found {argument}; "
+                "give DTYPE:VALUE"
             )
-        return address.to_bytes(8, "little")
+        if isinstance(argument, LocalArg) != (pointer_space(parameter.type) == LOCAL):
+            kind = "a buffer: give buffer" if isinstance(argument, LocalArg) else "local memory: give local"
+            raise LaunchError(f"{where} is {kind}:DTYPE:COUNT; found {argument}")
+        memory = Memory(number=number, name=parameter.name[1:], num_bytes=argument.num_bytes)
+        if isinstance(argument, LocalArg):
+            return self._bind_local(memory).to_bytes(8, "little")
+        data = argument.array()
+        array = _aligned(data.nbytes)
+        array[:] = data.view(np.uint8)
+        self.buffers[position] = array.view(data.dtype)
+        return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
+
+    def _value_bytes(self, where: str, type_text: str, argument: ScalarArg) -> bytes:
+        value = argument.array()
+        expected = self.compiled.native.sizes.bytes_of(type_text)
+        if value.nbytes != expected:
+            raise LaunchError(
+                f"{where} has LLVM type {type_text} of {expected} bytes; found {argument}, {value.nbytes} bytes"
+            )
+        _, scalar = vector_parts(type_text)
+        is_number = scalar in ("half", "float", "double") or re.fullmatch(r"i\d+", scalar)
+        if is_number and scalar.startswith("i") == (value.dtype.kind == "f"):
+            raise LaunchError(f"{where} has LLVM type {type_text}; found {argument}")
+        return value.tobytes()
 
     def _bind_geometry(self) -> None:
         launch, native = self.launch, self.compiled.native
@@ -252,7 +229,12 @@ class Execution:
         self._pcs = np.full(self.num_sub_groups * SUB_GROUP_SIZE, EXITED, np.int32)
         self._fresh_pcs = self._pcs.copy()
         self._fresh_pcs[:num_lanes] = 0
-        private_bytes = native.private_bytes
+        private_bytes = native.memories.private_bytes
+        if private_bytes * num_lanes > MAX_PRIVATE_BYTES:
+            raise UnsupportedError(
+                f"kernel {launch.kernel_name!r} has private arrays of {private_bytes} bytes a work-item, too many for "
+                f"a work-group of {num_lanes}; {MAX_PRIVATE_BYTES} bytes are allowed"
+            )
         tables = {
             "local_ids": ids,
             "global_base": self._global_base,
@@ -332,19 +314,26 @@ class Execution:
 
     def _memory_error(self, where: str) -> MemoryAccessError:
         site = self.compiled.native.sites[self._get("error_site")]
-        address, lane = self._get("error_address"), self._get("error_lane") + self._get("lane_base")
+        address, lane = self._get("error_address") & ((1 << 64) - 1), self._get("error_lane") + self._get("lane_base")
         num_bytes = self._get("error_bytes")
-        number, offset = (address >> TAG_SHIFT) & (MAX_MEMORIES - 1), address & ((1 << TAG_SHIFT) - 1)
+        number, offset = address >> TAG_SHIFT, address & ((1 << TAG_SHIFT) - 1)
         if offset >= 1 << (TAG_SHIFT - 1) and number + 1 in self.memories:
             number, offset = number + 1, offset - (1 << TAG_SHIFT)  # a negative offset borrows from the number
         memory = self.memories.get(number)
         verb = "writes" if site.access.is_write else "reads"
-        what = f"{where}, work-item {lane} of the group, line {site.instruction.line} of {self.launch.source_name}: {verb} {num_bytes} bytes"
+        line = f"line {site.instruction.line} of {self.launch.source_name}"
+        what = f"{where}, work-item {lane} of the group, {line}: {verb} {num_bytes} bytes"
         if memory is None:
             return MemoryAccessError(f"{what} at an address in no buffer ({address:#x}); is a pointer null or not set?")
+        if (memory.space == "private") != (site.access.space == PRIVATE):
+            return MemoryAccessError(
+                f"{what} of {memory.space} {memory.name!r} through a pointer to another address space"
+            )
         place = f"{what} at byte {offset} (index {offset // max(num_bytes, 1)}) of {memory.space} {memory.name!r}"
         if 0 <= offset <= memory.num_bytes - num_bytes:
-            return MemoryAccessError(f"{place}, which is not a multiple of {site.access.align}; OpenCL requires alignment")
+            return MemoryAccessError(
+                f"{place}, which is not a multiple of {site.access.align}; OpenCL requires alignment"
+            )
         return MemoryAccessError(
             f"{place}, which has {memory.num_bytes} bytes. Give a larger buffer, or guard the access by the bounds."
         )
@@ -358,9 +347,9 @@ class Execution:
         line = before.body[-1].line
         arrived = int((waiting - WAITING == stop).sum())
         return BarrierDivergenceError(
-            f"{where}: {arrived} of {len(pcs)} work-items reached the barrier at line {line} of {self.launch.source_name}; "
-            f"{int((pcs == EXITED).sum())} had ended. All work-items of a group must reach it; look for a barrier inside a "
-            "divergent branch, or an early return before it."
+            f"{where}: {arrived} of {len(pcs)} work-items reached the barrier at line {line} of "
+            f"{self.launch.source_name}; {int((pcs == EXITED).sum())} had ended. All work-items of a group must reach "
+            "it; look for a barrier inside a divergent branch, or an early return before it."
         )
 
     def results(self) -> dict[int, NDArray[np.generic]]:
@@ -373,12 +362,3 @@ def _aligned(num_bytes: int) -> NDArray[np.uint8]:
     raw = np.zeros(num_bytes + _ALIGN, np.uint8)
     start = -raw.ctypes.data % _ALIGN
     return raw[start : start + num_bytes]
-
-
-def _scalar_bytes(type_text: str) -> int | None:
-    from perfvec.program.accesses import TypeSizes
-
-    try:
-        return TypeSizes({}).bytes_of(type_text)
-    except UnsupportedError:
-        return None

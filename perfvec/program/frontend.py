@@ -48,7 +48,7 @@ def compile_kernel(launch: Launch, *, optimise: bool = True) -> CompiledProgram:
 
     Args:
         launch: Source, build options and kernel name are used.
-        optimise: Run the fixed pass pipeline; without it the IR is what clang emits at -O0.
+        optimise: Run the fixed pass pipeline; without it the IR is what clang emits at -O0, calls inlined.
 
     Raises:
         SourceError: The source does not compile; the message is clang's.
@@ -72,8 +72,6 @@ def compile_source(source: str, build_options: tuple[str, ...] = (), source_name
         "no OpenCL C front end: install Oclgrind's wheel (pip install 'pyopencl[oclgrind]', x86-64 Linux) "
         "or put clang on the PATH"
     )
-
-
 
 
 @cache
@@ -137,6 +135,7 @@ def keep_kernel(bitcode: bytes | str, kernel_name: str, *, optimise: bool = True
         SourceError: The module cannot be read.
         KernelNotFoundError: It has no such kernel.
     """
+    _set_options()
     llvm.initialize_all_targets()
     try:
         module = llvm.parse_assembly(bitcode) if isinstance(bitcode, str) else llvm.parse_bitcode(bitcode)
@@ -147,23 +146,43 @@ def keep_kernel(bitcode: bytes | str, kernel_name: str, *, optimise: bool = True
     if kernel_name not in kernels:
         names = ", ".join(kernels) if kernels else "none"
         raise KernelNotFoundError(f"no kernel {kernel_name!r} in the program; its kernels are: {names}")
-    module = llvm.parse_assembly(_prepare(text, kernel_name))
+    module = llvm.parse_assembly(_prepare(text, kernel_name, inline_all=not optimise))
+    module.verify()
     _run_pipeline(module, optimise=optimise)
     return CompiledProgram(ir=str(module), kernel_name=kernel_name, is_optimised=optimise)
 
 
-def _prepare(text: str, kernel_name: str) -> str:
+def _prepare(text: str, kernel_name: str, *, inline_all: bool) -> str:
     """Let every function but the kernel be inlined and dropped, and let all be optimised."""
-    text = re.sub(r"^(attributes #\d+ = \{.*)$", lambda m: re.sub(r" (noinline|optnone|minsize|optsize)\b", "", m[1]), text, flags=re.M)
+    text = re.sub(
+        r"^attributes #\d+ = \{.*$",
+        lambda m: re.sub(r" (noinline|optnone|minsize|optsize)\b", "", m[0]),
+        text,
+        flags=re.MULTILINE,
+    )
+    # Kernels may be called like other functions.
+    text = re.sub(r"^(define|.*\bcall\b)(.*?)\bspir_kernel\b", r"\1\2spir_func", text, flags=re.MULTILINE)
 
     def internal(match: re.Match[str]) -> str:
-        line = match[0]
-        if re.search(rf"@{re.escape(kernel_name)}\(", line):
-            return line
-        line = re.sub(r"^define (dso_local |internal |linkonce_odr |weak_odr |available_externally )*", "define internal ", line)
-        return line.replace("spir_kernel", "spir_func")
+        if match[1] == kernel_name:
+            return match[0]
+        line = re.sub(
+            r"^define (dso_local |internal |linkonce_odr |weak_odr |available_externally )*",
+            "define internal ",
+            match[0],
+        )
+        return re.sub(r"(?= #\d+ )", " alwaysinline", line, count=1) if inline_all else line
 
-    return re.sub(r"^define .*$", internal, text, flags=re.MULTILINE)
+    return re.sub(r"^define [^@]*@([\w$.]+)\(.*$", internal, text, flags=re.MULTILINE)
+
+
+@cache
+def _set_options() -> None:
+    """LLVM's own switches, which hold for the process and may be set only once."""
+    # It would turn loops that compute a CRC into a table; GPU compilers do not.
+    llvm.set_option("perfvec", "-disable-loop-idiom-all")
+    # It would end the process on reading a kernel that calls a kernel, which newer LLVM forbids and `_prepare` mends.
+    llvm.set_option("perfvec", "-disable-auto-upgrade-debug-info")
 
 
 def _run_pipeline(module: llvm.ModuleRef, *, optimise: bool) -> None:
@@ -175,9 +194,11 @@ def _run_pipeline(module: llvm.ModuleRef, *, optimise: bool) -> None:
     options.loop_unrolling = True
     options.inlining_threshold = _INLINE_THRESHOLD
     builder = llvm.create_pass_builder(target, options)
+    passes = llvm.create_new_module_pass_manager()
     if optimise:
         builder.getModulePassManager().run(module, builder)
-    passes = llvm.create_new_module_pass_manager()
+    else:
+        passes.add_always_inliner_pass()
     passes.add_global_dead_code_eliminate_pass()
     passes.add_instruction_namer_pass()
     passes.run(module, builder)

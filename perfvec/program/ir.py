@@ -19,11 +19,13 @@ _FLAGS = re.compile(
     r"^(?:(?:nuw|nsw|exact|disjoint|nneg|samesign|inbounds|nusw|fast|nnan|ninf|nsz|arcp|contract|afn|reassoc|volatile"
     r"|atomic|tail|musttail|notail|inrange\(\S+ \S+\)) )+"
 )
-_CALLING = re.compile(r"\b(?:spir_func|spir_kernel|ccc|fastcc)\b ?")
+_BARE = r"(?<![-%@\w$.\"])"  # a word, and not the end of a name
+_CALLING = re.compile(_BARE + r"(?:spir_func|ccc|fastcc)\b ?")
 _ATTRIBUTE = re.compile(
-    r"\b(?:noundef|nonnull|noalias|captures\([^)]*\)|nocapture|readonly|writeonly|readnone|returned|signext|zeroext"
-    r"|immarg|inreg|noext|range\([^)]*\)|dereferenceable\(\d+\)|nofpclass\([^)]*\)|dead_on_unwind|writable"
-    r"|initializes\(\([^)]*\)\)) ?"
+    _BARE
+    + r"(?:noundef|nonnull|noalias|captures\([^)]*\)|nocapture|readonly|writeonly|readnone|returned|signext|zeroext"
+    r"|immarg|inreg|noext|range\([^)]*\)|dereferenceable(?:_or_null)?\(\d+\)|nofpclass\([^)]*\)|dead_on_unwind|writable"
+    r"|initializes\(\([^)]*\)\))(?![-\w$.]) ?"
 )
 _METADATA = re.compile(r"(?:, ![\w.]+ !\d+)+(?= |$)|(?: #\d+)(?=[, ]|$)")
 _DBG = re.compile(r"!dbg !(\d+)")
@@ -103,7 +105,7 @@ class KernelIR:
     parameters: tuple[Parameter, ...]
     blocks: tuple[Block, ...]
     variables: tuple[GlobalVariable, ...]
-    type_definitions: str
+    types: dict[str, str]
     is_optimised: bool
 
 
@@ -197,7 +199,7 @@ def parse_kernel(ir: str, kernel_name: str, *, is_optimised: bool) -> KernelIR:
         parameters=_parse_parameters(lines[start], kernel_name),
         blocks=tuple(reader.blocks(lines[start + 1 : end])),
         variables=tuple(_parse_variables(lines)),
-        type_definitions="\n".join(f"{name} = type {body}" for name, body in reader.types.items()),
+        types=reader.types,
         is_optimised=is_optimised,
     )
 
@@ -348,6 +350,14 @@ def call_arguments(instruction: Instruction) -> list[tuple[str, str]]:
     return pairs
 
 
+def phi_values(phi: Instruction) -> dict[str, str]:
+    """Text of the value that a phi takes, by the label of the block that control comes from."""
+    rest = _FLAGS.sub("", phi.text.removeprefix("phi "))
+    _, position = read_type(rest)
+    parts = (part.strip()[1:-1].rpartition(",") for part in split_top(rest[position:]))
+    return {label.strip(): value.strip() for value, _, label in parts}
+
+
 def _compare_type(rest: str) -> str:
     _, _, operands = rest.partition(" ")
     width, _ = vector_parts(read_type(operands)[0])
@@ -366,8 +376,10 @@ def _shuffle_type(rest: str) -> str:
 
 
 def _address_type(rest: str) -> str:
-    parts = split_top(rest)
-    return read_type(parts[1])[0]
+    """A pointer; a vector of them where the pointer or an index is a vector."""
+    types = [read_type(part)[0] for part in split_top(rest)[1:]]
+    widths = [width for width, _ in map(vector_parts, types)]
+    return with_vector_width(vector_parts(types[0])[1], max(widths))
 
 
 _TYPE_RULES: dict[str, Callable[[str], str]] = {
@@ -383,7 +395,7 @@ _TYPE_RULES: dict[str, Callable[[str], str]] = {
         cast: lambda rest: rest.rsplit(" to ", 1)[1]
         for cast in (
             "trunc", "zext", "sext", "fptrunc", "fpext", "fptoui", "fptosi", "uitofp", "sitofp", "ptrtoint",
-            "inttoptr", "bitcast", "addrspacecast",
+            "inttoptr", "bitcast", "addrspacecast", "ptrtoaddr",
         )
     },
 }  # fmt: skip

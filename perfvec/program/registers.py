@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perfvec.errors import UnsupportedError
 from perfvec.program.accesses import TypeSizes
-from perfvec.program.ir import KernelIR, pointer_space
+from perfvec.program.ir import KernelIR, phi_values, pointer_space
 
 REGISTER_BYTES = 4
 
@@ -19,22 +19,24 @@ def most_live_registers(kernel: KernelIR) -> int:
         kernel: The optimised kernel.
 
     Source:
-        Live variable analysis: Aho, Lam, Sethi, Ullman, "Compilers", 2nd edition, section 9.2.5; phis are read at the end
-        of the blocks that they come from.
+        Live variable analysis: Aho, Lam, Sethi, Ullman, "Compilers", 2nd edition, section 9.2.5; phis are read at the
+        end of the blocks that they come from.
     """
-    sizes = TypeSizes(dict(line.split(" = type ", 1) for line in kernel.type_definitions.splitlines()))
+    sizes = TypeSizes(kernel.types)
     weight = {
-        i.name: _registers(i.type, sizes) for b in kernel.blocks for i in b.instructions if i.name and i.opcode != "alloca"
+        i.name: _registers(i.type, sizes)
+        for b in kernel.blocks
+        for i in b.instructions
+        if i.name and i.opcode != "alloca"
     }
     live_in: dict[str, frozenset[str]] = {b.label: frozenset() for b in kernel.blocks}
     phi_reads: dict[str, set[str]] = {b.label: set() for b in kernel.blocks}
     for block in kernel.blocks:
         for instruction in block.instructions:
             if instruction.opcode == "phi":
-                for part in instruction.text.split("[")[1:]:
-                    value, _, label = part.split("]")[0].strip().rpartition(",")
-                    if value.strip() in weight and label.strip() in phi_reads:
-                        phi_reads[label.strip()].add(value.strip())
+                for label, value in phi_values(instruction).items():
+                    if value in weight:
+                        phi_reads[label].add(value)
     most = 0
     changed = True
     while changed:

@@ -1,4 +1,4 @@
-"""Basic blocks cut into segments, the pieces that a sub-group runs in lockstep, and the order that makes lanes meet again.
+"""Basic blocks cut into segments, the pieces that a sub-group runs in lockstep, and their order: lanes meet again.
 
 A segment ends at a barrier, and between accesses to local memory whose order between lanes matters: within a segment
 each lane runs all instructions before the next lane does, so a lane must not read what an earlier lane just wrote.
@@ -15,7 +15,14 @@ from perfvec.program.ir import Block, Instruction, KernelIR, pointer_space, read
 
 LOCAL_SPACE = 3
 _FREE = frozenset(("phi", "alloca"))
-_NOT_EXECUTED = ("llvm.dbg", "llvm.lifetime", "llvm.assume", "llvm.experimental.noalias", "llvm.invariant", "llvm.donothing")
+_NOT_EXECUTED = (
+    "llvm.dbg",
+    "llvm.lifetime",
+    "llvm.assume",
+    "llvm.experimental.noalias",
+    "llvm.invariant",
+    "llvm.donothing",
+)
 _BARRIERS = ("_Z7barrierj", "_Z18work_group_barrierj", "_Z18work_group_barrierj12memory_scope")
 
 
@@ -152,7 +159,9 @@ def execution_order(successors: Mapping[int, Iterable[int]], *, entry: int) -> l
             order.append(item)
             continue
         parts: list[int | frozenset[int]] = []
-        for component in reversed(strong_components({n: [t for t in successors[n] if t in item] for n in sorted(item)})):
+        for component in reversed(
+            strong_components({n: [t for t in successors[n] if t in item] for n in sorted(item)})
+        ):
             inside = frozenset(component)
             header = min(n for n in inside if n == entry or not entered_from[n] <= inside)
             parts.append(header)

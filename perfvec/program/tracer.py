@@ -106,7 +106,7 @@ def _context(
         local_size=launch.num_work_items // execution.num_work_groups,
         num_dims=len(launch.global_size),
         local_mem_bytes=execution.local_mem_bytes,
-        private_mem_bytes=execution.compiled.native.private_bytes,
+        private_mem_bytes=execution.compiled.native.memories.private_bytes,
         live_registers=most_live_registers(execution.compiled.native.kernel),
         buffer_bytes=launch.buffer_bytes,
         footprint_bytes=float(min(LINE_BYTES * (new_lines @ sample.weights), max(launch.buffer_bytes, LINE_BYTES))),

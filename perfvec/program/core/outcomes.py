@@ -1,7 +1,7 @@
 """What one memory access of a sub-group amounts to: sectors, lines, bank passes, strides.
 
-Addresses are the executor's: a memory's number above bit 40, the offset below. Memories start at multiples of 128 bytes on
-every device, so sectors and lines follow from the address alone.
+Addresses are the executor's: a memory's number above bit 40, the offset below. Memories start at multiples of 128 bytes
+on every device, so sectors and lines follow from the address alone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,46 @@
+"""What the writers of native code share: names, addresses, and the declarations that the code needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import final
+
+from perfvec.program.accesses import Access, TypeSizes
+from perfvec.program.ir import GLOBAL_NAME, LOCAL_NAME
+
+# Names of OpenCL C are identifiers, and those that LLVM derives from them begin with one: none begins like this.
+OWN = "%.pv."
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A memory access in native code: the real pointer, checked, and what is accessed."""
+
+    pointer: str
+    access: Access
+
+
+@final
+class Writer:
+    """Text of a kernel's native code in the making."""
+
+    def __init__(self, kernel_name: str, sizes: TypeSizes, addresses: Mapping[str, str]) -> None:
+        self.kernel_name = kernel_name
+        self.sizes = sizes
+        self.declarations: set[str] = set()
+        self.builtins: set[str] = set()
+        self._addresses = addresses
+        self._counter = 0
+
+    def fresh(self, prefix: str) -> str:
+        """A local name that nothing else has."""
+        self._counter += 1
+        return f"{OWN}{prefix}{self._counter}"
+
+    def substitute(self, text: str) -> str:
+        """Put addresses in the place of variables."""
+        if "@" in text:
+            text = GLOBAL_NAME.sub(lambda m: self._addresses.get(m[0], m[0]), text)
+        return LOCAL_NAME.sub(lambda m: self._addresses.get(m[0], m[0]), text)
