@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.apply.feature_cache import FeatureCache, fill, read_or_make
+from perfvec.apply.feature_cache import FeatureCache, fill
 from perfvec.arch.datasheet import seconds_per_unit
 from perfvec.arch.device import find_device, load_devices
 from perfvec.errors import ModelError
@@ -105,12 +105,14 @@ def make_dataset(
             "perfvec measure-suites, into the folder of measured times"
         )
     store = FeatureCache.open() if cache is None else cache
-    fill(store, [(e.name, e.launch) for e in entries], num_processes=num_processes, on_progress=on_progress)
+    named = [(entry.name, entry.launch) for entry in entries]
+    failures = fill(store, named, num_processes=num_processes, on_progress=on_progress)
     kept: list[SuiteLaunch] = []
     inputs: list[LaunchInput] = []
     left_out: list[LeftOut] = []
     for done, entry in enumerate(entries, start=1):
-        found = read_or_make(store, entry.launch, name=entry.name)
+        digest = entry.launch.digest
+        found = failures[digest] if digest in failures else store.read(digest, name=entry.name)
         if isinstance(found, str):
             left_out.append(LeftOut(name=entry.name, reason=found))
         else:

@@ -70,23 +70,25 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
 
 
 def keep_windows(launch: LaunchInput, most: int) -> LaunchInput:
-    """Leave out windows where there are more than `most`, without bias, the same ones each time.
+    """Leave out windows where there are more than `most`, the same ones each time.
 
-    The heaviest stay as they are; of the lighter ones a sample stays, with weights that make up for the others.
-    Context and counted resources remain those of all windows.
+    The heaviest stay as they are; of the lighter ones a sample stays, with weights that make up for the others. Units
+    and instructions still add up to those of all windows; context and counted resources remain as they are.
     """
-    from perfvec.model.batching import sample_windows
+    from perfvec.model.batching import sample_windows, window_units
 
-    choice = sample_windows(launch, most, np.random.default_rng(0))
+    choice = sample_windows(launch, most, np.random.default_rng(0), units=window_units(launch))
     if len(choice.windows) == launch.num_windows:
         return launch
     lengths = launch.window_lengths[choice.windows]
     start = np.concatenate([[0], np.cumsum(lengths)])
     tokens = np.repeat(launch.window_start[choice.windows] - start[:-1], lengths) + np.arange(start[-1])
+    # The last unit is the instruction itself, which has no column: its factor goes into the weights.
+    *unit_scale, instruction_scale = choice.unit_scale
     return replace(
         launch,
         token_features=launch.token_features[tokens],
-        token_units=launch.token_units[tokens],
+        token_units=(launch.token_units[tokens] * (np.array(unit_scale) / instruction_scale)).astype(np.float32),
         window_start=start,
-        window_weight=choice.weights,
+        window_weight=choice.weights * instruction_scale,
     )

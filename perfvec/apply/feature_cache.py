@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from perfvec.apply.encoding import MOST_WINDOWS, feature_schema, launch_input
 from perfvec.apply.tracing import trace
-from perfvec.errors import FormatError, PerfVecError
+from perfvec.errors import ConfigError, FormatError, PerfVecError
 from perfvec.files import read_h5, whole_file
 from perfvec.model.launch_input import FeatureSchema, LaunchInput
 from perfvec.report.progress import OnProgress, silent
@@ -84,14 +84,18 @@ class FeatureCache:
         return self.folder / digest[:2] / f"{digest}.h5"
 
     def holds(self, digest: str) -> bool:
-        """Whether there is a file of the launch."""
-        return self.path(digest).is_file()
+        """Whether there is a readable file of the launch."""
+        try:
+            with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)):
+                return True
+        except FormatError:
+            return False
 
     def make(self, launch: Launch, *, name: str = "") -> None:
         """Trace a launch and keep what the model sees of it, or why that failed."""
         try:
             found: LaunchInput | str = launch_input(trace(launch), name=name)
-        except (PerfVecError, MemoryError) as error:
+        except PerfVecError as error:
             found = f"{type(error).__name__}: {error}"
         self.write(launch.digest, found)
 
@@ -136,17 +140,6 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def read_or_make(cache: FeatureCache, launch: Launch, *, name: str) -> LaunchInput | str:
-    """Features of a launch, made again where the file is damaged."""
-    try:
-        return cache.read(launch.digest, name=name)
-    except FormatError as error:
-        if cache.holds(launch.digest):
-            logger.warning("%s; tracing %s again", error, name)
-        cache.make(launch, name=name)
-        return cache.read(launch.digest, name=name)
-
-
 # ---- on all cores -----------------------------------------------------------------------------------------------
 
 
@@ -156,31 +149,40 @@ def fill(
     *,
     num_processes: int | None = None,
     on_progress: OnProgress = silent,
-) -> None:
-    """Trace the launches that the cache lacks.
-
-    A launch that ends its process is recorded as failed; the others go on.
+) -> dict[str, str]:
+    """Trace the launches that the cache lacks, or holds damaged.
 
     Args:
         cache: Where to keep them.
         launches: Names and launches.
         num_processes: Processes that trace; 0 to trace in this one; None for one a core.
         on_progress: Hears how many are done.
+
+    Returns:
+        By digest, why launches are still not in the cache: they ended their process, or met a fault in the tracer.
+        Nothing of that is kept, for another machine or release may do better.
+
+    Raises:
+        ConfigError: Processes cannot be started.
     """
     lacking = [(name, launch) for name, launch in launches if not cache.holds(launch.digest)]
     filling = _Filling(cache=cache, on_progress=on_progress, num_all=len(lacking))
     if num_processes == 0:
         for name, launch in lacking:
-            cache.make(launch, name=name)
+            try:
+                cache.make(launch, name=name)
+            except Exception as error:  # whatever is wrong with one launch, the others are still wanted
+                filling.fail(launch, name, error)
             filling.count()
-        return
+        return filling.failures
     queue = deque(lacking)
     while queue:
-        # A process died, and with it the work of the others. Whoever is at fault shows when each is alone.
-        for suspect in filling.run(queue, num_processes or _num_cores()):
-            if filling.run(deque([suspect]), 1):
-                cache.write(suspect[1].digest, "UnsupportedError: the tracing process ended: out of memory, or a fault")
+        # If a process dies, the work of the others is lost too. Whoever is at fault shows when each is alone.
+        for name, launch in filling.run(queue, num_processes or _num_cores()):
+            if filling.run(deque([(name, launch)]), 1):
+                filling.fail(launch, name, MemoryError("the process that traced it ended: out of memory, or a fault"))
                 filling.count()
+    return filling.failures
 
 
 @final
@@ -192,10 +194,15 @@ class _Filling:
     on_progress: OnProgress
     num_all: int
     num_done: int = 0
+    failures: dict[str, str] = field(default_factory=dict)
 
     def count(self) -> None:
         self.num_done += 1
         self.on_progress("tracing", self.num_done, self.num_all)
+
+    def fail(self, launch: Launch, name: str, error: BaseException) -> None:
+        self.failures[launch.digest] = f"{type(error).__name__}: {error}"
+        logger.warning("cannot trace %s: %s", name, self.failures[launch.digest])
 
     def run(self, queue: deque[tuple[str, Launch]], num_processes: int) -> list[tuple[str, Launch]]:
         """Trace what is in the queue; the launches that were being traced when a process died, or none."""
@@ -208,8 +215,12 @@ class _Filling:
                         name, launch = queue[0]
                         begun[pool.submit(self.cache.make, launch, name=name)] = queue.popleft()
                     for future in wait(begun, return_when=FIRST_COMPLETED).done:
-                        future.result()
-                        del begun[future]
+                        error = future.exception()
+                        if isinstance(error, BrokenProcessPool):
+                            raise error
+                        name, launch = begun.pop(future)
+                        if error is not None:
+                            self.fail(launch, name, error)
                         self.count()
             except BrokenProcessPool:
                 return list(begun.values())
@@ -226,6 +237,13 @@ def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_ignore_interrupts)
     try:
+        try:
+            pool.submit(_ignore_interrupts).result()
+        except BrokenProcessPool as error:
+            raise ConfigError(
+                "the processes that trace launches cannot start. Guard the calling program by "
+                "if __name__ == '__main__', or trace in its own process (num_processes=0)."
+            ) from error
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

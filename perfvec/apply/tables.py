@@ -108,8 +108,8 @@ def trace_table(trace: Trace, path: Path) -> Table:
 def evaluation_table(rows: Sequence[EvaluationRow], *, title: str = "") -> Table:
     """All figures of a split, device after device, so that predictors stand below each other."""
     columns = (
-        *(Column(title=head) for head in ("device", "launches", "predictor")),
-        *_numbers("number", "MAPE", "median", "p90", "within 25 %", "rank corr.", "worst"),
+        *(Column(title=head) for head in ("device", "subset", "predictor")),
+        *_numbers("launches", "MAPE", "median", "p90", "within 25 %", "rank corr.", "worst"),
         Column(title="worst kernel"),
     )
     subsets = list(SUBSETS)

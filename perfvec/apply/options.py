@@ -1,0 +1,217 @@
+"""The options of the command line: one record for each command, one field for each option."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, final
+
+import tyro
+
+from perfvec.errors import LaunchError
+
+if TYPE_CHECKING:
+    from perfvec.launch import Launch
+    from perfvec.trace_data import Trace
+
+Texts: TypeAlias = tuple[str, ...]
+Repeated = tyro.conf.UseAppendAction
+Several: TypeAlias = tuple[Texts, ...]
+
+
+def _option(name: str = "", metavar: str | None = None, *, short: str = "", hint: str | None = "") -> Any:
+    """How an option is written; `hint` is what help says of its default, None for tyro's own words."""
+    return tyro.conf.arg(
+        name=name or None, metavar=metavar, aliases=(short,) if short else None, help_behavior_hint=hint
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchOptions:
+    """The launch; a stored FILE brings all of it along."""
+
+    file: Annotated[tyro.conf.Positional[Path], _option(metavar="FILE", hint="(required)")]
+    """OpenCL C source, or a launch or trace stored as .h5."""
+
+    kernel: Annotated[str, _option(metavar="NAME")] = ""
+    """The kernel function; needed with OpenCL C."""
+
+    global_size: Annotated[str, _option("global", "X[,Y[,Z]]")] = ""
+    """Work-items in each dimension; needed with OpenCL C."""
+
+    local_size: Annotated[str, _option("local", "X[,Y[,Z]]")] = ""
+    """Work-items of a work-group; up to 256 in the first dimension unless given."""
+
+    args: Annotated[Texts, _option("arg", "ARG", hint="(repeatable)"), Repeated] = ()
+    """One kernel argument, in order: buffer:DTYPE:COUNT[:INITIALISER][~SEED], DTYPE:VALUE or local:DTYPE:COUNT, such as
+    'buffer:float32:1048576:uniform(-1,1)' or int32:1024."""
+
+    defines: Annotated[Texts, _option("define", "K=V", hint="(repeatable)"), Repeated] = ()
+    """A macro for the compiler, as -DK=V."""
+
+    def read(self) -> Launch | Trace:
+        """The launch, or the trace that FILE holds."""
+        from perfvec.apply.tracing import STORED_SUFFIXES, read_stored
+        from perfvec.launch import Launch
+
+        if self.file.suffix in STORED_SUFFIXES:
+            given = [item.name for item in fields(self) if item.name != "file" and getattr(self, item.name)]
+            if given:
+                raise LaunchError(f"{self.file} holds a whole launch; leave out {', '.join(given)}")
+            return read_stored(self.file)
+        for name, value in (("kernel", self.kernel), ("global", self.global_size)):
+            if not value:
+                raise LaunchError(f"{self.file} needs --{name}; for example --kernel gemm --global 1024,1024")
+        return Launch.from_file(
+            self.file,
+            kernel_name=self.kernel,
+            args=self.args,
+            global_size=_sizes(self.global_size, "--global"),
+            local_size=_sizes(self.local_size, "--local") if self.local_size else None,
+            build_options=tuple(_define(text) for text in self.defines),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictOptions:
+    """Predict the time of a launch, per device. No GPU is needed."""
+
+    launch: LaunchOptions
+
+    devices: Annotated[Several, _option("device", "NAME", hint="(repeatable)"), Repeated] = ()
+    """Devices to predict for, as perfvec devices names them; all unless given."""
+
+    model: Annotated[Path | None, _option(metavar="PATH")] = None
+    """A trained model instead of the shipped one."""
+
+    budget: Annotated[int | None, _option(metavar="N")] = None
+    """Most sub-group instructions to execute before giving up."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """Trace a launch into a file: what its sub-groups execute. No GPU is needed."""
+
+    launch: LaunchOptions
+
+    output: Annotated[Path, _option(metavar="PATH", short="-o", hint="(required)")]
+    """The HDF5 file to write."""
+
+    work_groups: Annotated[int | None, _option(metavar="N")] = None
+    """About how many work-groups to execute; a few dozen unless given."""
+
+    budget: Annotated[int | None, _option(metavar="N")] = None
+    """Most sub-group instructions to execute before giving up."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesOptions:
+    """List the devices that times are predicted for."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureOptions:
+    """Time a launch on an OpenCL device of this machine."""
+
+    launch: LaunchOptions
+
+    opencl_device: Annotated[int | None, _option(metavar="N")] = None
+    """Number of the OpenCL device; the first GPU, else accelerator or CPU, unless given."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureSuitesOptions:
+    """Time the launches of the suites on an OpenCL device of this machine, into a table that may grow in many runs."""
+
+    output: Annotated[Path, _option(metavar="PATH", short="-o", hint="(required)")]
+    """Table of measured times, such as traces/measured/NAME.h5. Launches that it has are not timed again."""
+
+    seconds: Annotated[float, _option(metavar="S", hint=None)] = 540.0
+    """Wall time after which no further launch is begun."""
+
+    opencl_device: Annotated[int | None, _option(metavar="N")] = None
+    """Number of the OpenCL device; the first GPU, else accelerator or CPU, unless given."""
+
+    limit: Annotated[int | None, _option(metavar="N")] = None
+    """Most launches to time."""
+
+    suites: Annotated[Path | None, _option(metavar="FOLDER")] = None
+    """Folder of suites instead of the shipped ones."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions:
+    """Train a model on the measured launches, as a configuration file says."""
+
+    config: Annotated[Path, _option(metavar="PATH", hint="(required)")]
+    """The configuration, such as experiments/first/config.yaml."""
+
+    out_dir: Annotated[Path | None, _option(metavar="FOLDER")] = None
+    """Where to write the model and the account of it, instead of the configuration's out_dir."""
+
+    processes: Annotated[int | None, _option(metavar="N")] = None
+    """Processes that trace launches; one a core unless given."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateOptions:
+    """Compare predictions with measured times, beside four simpler predictors."""
+
+    split: Literal["unseen-kernel", "unseen-launch", "unseen-suite"] = "unseen-kernel"
+    """Launches of kernel families, or single launches, or whole suites, that were held out of training."""
+
+    devices: Annotated[Several, _option("device", "NAME", hint="(repeatable)"), Repeated] = ()
+    """Devices to compare on; all that have measured times unless given."""
+
+    model: Annotated[Path | None, _option(metavar="PATH")] = None
+    """A trained model instead of the shipped one."""
+
+    holdout: Annotated[Path | None, _option(metavar="PATH")] = None
+    """The holdout file that the model was trained with, if not the shipped one."""
+
+    measured: Annotated[Path | None, _option(metavar="FOLDER")] = None
+    """Folder of measured times instead of the shipped one."""
+
+    suites: Annotated[Path | None, _option(metavar="FOLDER")] = None
+    """Folder of suites instead of the shipped ones."""
+
+    processes: Annotated[int | None, _option(metavar="N")] = None
+    """Processes that trace launches; one a core unless given."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+    markdown: Annotated[bool, _option()] = False
+    """Print the table in Markdown."""
+
+
+def _sizes(text: str, option: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError as error:
+        raise LaunchError(
+            f"{option} {text!r} is not one to three whole numbers; write for example 1024,1024"
+        ) from error
+
+
+def _define(text: str) -> str:
+    name, _, value = text.partition("=")
+    if not name.isidentifier() or value != "".join(value.split()):
+        raise LaunchError(f"--define {text!r} is not NAME=VALUE; write for example TILE=16, without spaces")
+    return f"-D{text}"

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perfvec.apply.feature_cache import FeatureCache, fill
+from perfvec.errors import FormatError
+from perfvec.launch import Launch
+from perfvec.model.launch_input import LaunchInput
+from tests.apply.tiny import suites
+
+
+class FaultyCache:
+    """Stands in for a cache whose tracer has faults that depend on the launch."""
+
+    def __init__(self, folder: Path, deadly: str = "", faulty: str = "") -> None:
+        self.folder, self.deadly, self.faulty = folder, deadly, faulty
+
+    def holds(self, digest: str) -> bool:
+        return (self.folder / digest).exists()
+
+    def make(self, launch: Launch, *, name: str) -> None:
+        if launch.digest == self.deadly:
+            os._exit(1)
+        if launch.digest == self.faulty:
+            raise IndexError("a fault in the tracer")
+        (self.folder / launch.digest).touch()
+
+
+def test_features_read_back_as_they_were_made(tmp_path: Path):
+    entry = suites(tmp_path / "suites")[0]
+    cache = FeatureCache.open(tmp_path)
+    assert not cache.holds(entry.launch.digest)
+    heard: list[tuple[str, int, int]] = []
+    assert fill(cache, [("x", entry.launch)], num_processes=0, on_progress=lambda *step: heard.append(step)) == {}
+    assert heard == [("tracing", 1, 1)]
+    found = cache.read(entry.launch.digest, name="mine")
+    assert isinstance(found, LaunchInput)
+    assert found.name == "mine"
+    cache.write(entry.launch.digest, found)
+    again = cache.read(entry.launch.digest, name="mine")
+    assert isinstance(again, LaunchInput)
+    for name in ("token_features", "token_units", "window_start", "window_weight", "context", "resources"):
+        assert np.array_equal(getattr(found, name), getattr(again, name))
+        assert getattr(found, name).dtype == getattr(again, name).dtype
+
+
+def test_what_is_there_is_not_traced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    entry = suites(tmp_path / "suites")[0]
+    cache = FeatureCache.open(tmp_path)
+    fill(cache, [("x", entry.launch)], num_processes=0)
+    monkeypatch.setattr("perfvec.apply.feature_cache.trace", lambda launch: pytest.fail("traced again"))
+    fill(cache, [("x", entry.launch)], num_processes=0)
+
+
+def test_why_a_launch_cannot_be_traced_is_kept(tmp_path: Path):
+    entry = suites(tmp_path / "suites", suites={"one": ["beyond"]})[0]
+    cache = FeatureCache.open(tmp_path)
+    assert fill(cache, [("x", entry.launch)], num_processes=0) == {}
+    found = cache.read(entry.launch.digest, name="x")
+    assert isinstance(found, str)
+    assert found.startswith("MemoryAccessError: kernel 'beyond'")
+
+
+def test_a_damaged_file_is_made_again(tmp_path: Path):
+    entry = suites(tmp_path / "suites")[0]
+    cache = FeatureCache.open(tmp_path)
+    fill(cache, [("x", entry.launch)], num_processes=0)
+    cache.path(entry.launch.digest).write_bytes(b"damaged")
+    with pytest.raises(FormatError, match="not a readable HDF5 file"):
+        cache.read(entry.launch.digest, name="x")
+    fill(cache, [("x", entry.launch)], num_processes=0)
+    assert isinstance(cache.read(entry.launch.digest, name="x"), LaunchInput)
+    assert not list(cache.folder.rglob("*.part"))
+
+
+def test_other_versions_have_other_folders(tmp_path: Path):
+    cache = FeatureCache.open(tmp_path)
+    schema = replace(cache.schema, features_version=cache.schema.features_version + 1)
+    assert f"-f{cache.schema.features_version}-" in cache.folder.name
+    assert schema != cache.schema
+
+
+def test_processes_trace_side_by_side(tmp_path: Path):
+    entries = suites(tmp_path / "suites")[:3]
+    cache = FeatureCache.open(tmp_path)
+    assert fill(cache, [(entry.name, entry.launch) for entry in entries], num_processes=2) == {}
+    assert all(isinstance(cache.read(entry.launch.digest, name="x"), LaunchInput) for entry in entries)
+
+
+def test_a_launch_that_ends_its_process_costs_itself_alone(tmp_path: Path):
+    entries = suites(tmp_path / "suites")
+    digests = [entry.launch.digest for entry in entries]
+    cache = FaultyCache(tmp_path, deadly=digests[2], faulty=digests[4])
+    heard: list[int] = []
+    failures = fill(
+        cache,  # type: ignore[arg-type]
+        [(entry.name, entry.launch) for entry in entries],
+        num_processes=2,
+        on_progress=lambda what, done, total: heard.append(done),
+    )
+    assert set(failures) == {digests[2], digests[4]}
+    assert failures[digests[2]].startswith("MemoryError: the process that traced it ended")
+    assert failures[digests[4]] == "IndexError: a fault in the tracer"
+    assert all(cache.holds(digest) for digest in digests if digest not in failures)
+    assert heard[-1] == len(entries)

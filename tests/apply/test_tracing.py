@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import pytest
+
+from perfvec.apply.tracing import launch_of, read_stored, trace
+from perfvec.errors import BudgetError, FormatError
+from perfvec.trace_data import Trace
+from tests.apply.tiny import suites
+
+
+def test_a_stored_launch_and_a_stored_trace_are_told_apart(tmp_path: Path):
+    launch = suites(tmp_path / "suites")[0].launch
+    launch.save(tmp_path / "launch.h5")
+    traced = trace(launch)
+    traced.save(tmp_path / "trace.h5")
+    assert read_stored(tmp_path / "launch.h5") == launch
+    stored = read_stored(tmp_path / "trace.h5")
+    assert isinstance(stored, Trace)
+    assert launch_of(stored) == launch_of(launch) == launch
+
+
+def test_files_of_another_kind_are_refused(tmp_path: Path):
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file.attrs["format"] = "perfvec-measured"
+    (tmp_path / "text.h5").write_text("no HDF5")
+    with pytest.raises(FormatError, match="holds 'perfvec-measured'; allowed are perfvec-launch and perfvec-trace"):
+        read_stored(tmp_path / "other.h5")
+    with pytest.raises(FormatError, match="not a readable HDF5 file"):
+        read_stored(tmp_path / "text.h5")
+    with pytest.raises(FormatError, match="does not exist"):
+        read_stored(tmp_path / "absent.h5")
+
+
+def test_the_number_of_work_groups_and_the_budget_are_passed_on(tmp_path: Path):
+    launch = suites(tmp_path, sizes=(64 * 40,))[0].launch
+    traced = trace(launch, work_groups=10)
+    assert len(set(traced.sub_groups["work_group"].tolist())) <= 12
+    with pytest.raises(BudgetError, match="ran past the budget of 10 "):
+        trace(launch, budget=10)
