@@ -1,0 +1,136 @@
+"""Which coordinate of a vector is what.
+
+    [ counted resources | launch gates × counted resources | token gates × token units | free token gates ]
+
+The counted ones come first, in the order of `perfvec.resources`. A gated coordinate is the same count, weighed between
+0 and 1 by what the encoder sees, so it has the same unit and a device charges for it in seconds per that unit. Free
+gates weigh the instruction itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from perfvec.errors import ConfigError
+from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfvec.model.config import ModelConfig
+
+INSTRUCTION = "instruction"
+# What a unit costs that is not named like a resource: about as much as an instruction that does nothing special.
+_DEFAULT_RESOURCE = "other_issue"
+# By which unit a resource of the whole launch is shared among its instructions, the first that there is.
+_SHARED_BY = {
+    "issue_per_slot": (INSTRUCTION,),
+    "access_per_slot": ("global_accesses", "l1_sectors"),
+    "launch": (),
+    "work_groups": (),
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorLayout:
+    """The coordinates of a program vector and of a device vector.
+
+    Attributes:
+        unit_names: Units of an instruction.
+        launch_gates: Gates per counted resource.
+        token_gates: Gates per unit of an instruction.
+        free_gates: Gates of the instruction itself.
+    """
+
+    unit_names: tuple[str, ...]
+    launch_gates: int
+    token_gates: int
+    free_gates: int
+
+    @property
+    def num_launch_coordinates(self) -> int:
+        """Launch-gated coordinates."""
+        return NUM_RESOURCES * self.launch_gates
+
+    @property
+    def num_token_coordinates(self) -> int:
+        """Coordinates that an instruction adds to by itself."""
+        return len(self.unit_names) * self.token_gates + self.free_gates
+
+    @property
+    def num_learned(self) -> int:
+        """All coordinates that are not plain counts."""
+        return self.num_launch_coordinates + self.num_token_coordinates
+
+    @property
+    def dim(self) -> int:
+        """All coordinates."""
+        return NUM_RESOURCES + self.num_learned
+
+    @property
+    def all_units(self) -> tuple[str, ...]:
+        """The units, and last the instruction itself."""
+        return (*self.unit_names, INSTRUCTION)
+
+    @property
+    def token_unit(self) -> NDArray[np.int64]:
+        """Column of `all_units` that each token coordinate weighs; shape `(num_token_coordinates,)`."""
+        gated = np.repeat(np.arange(len(self.unit_names)), self.token_gates)
+        return np.concatenate([gated, np.full(self.free_gates, len(self.unit_names))]).astype(np.int64)
+
+    @property
+    def price(self) -> NDArray[np.int64]:
+        """Resource whose seconds per unit price each learned coordinate; shape `(num_learned,)`."""
+        default = RESOURCE_INDEX[_DEFAULT_RESOURCE]
+        of_unit = np.array([RESOURCE_INDEX.get(name, default) for name in self.all_units], dtype=np.int64)
+        launch = np.repeat(np.arange(NUM_RESOURCES), self.launch_gates)
+        return np.concatenate([launch, of_unit[self.token_unit]]).astype(np.int64)
+
+    @property
+    def sharing_unit(self) -> NDArray[np.int64]:
+        """Column of `all_units` by which each resource is shared among instructions, or -1; `(NUM_RESOURCES,)`."""
+        column = {name: index for index, name in enumerate(self.all_units)}
+        shared = np.full(NUM_RESOURCES, -1, dtype=np.int64)
+        for index, resource in enumerate(RESOURCES):
+            stem = resource.name.rstrip("0123456789").rstrip("_")
+            candidates = _SHARED_BY.get(stem, (resource.name,))
+            shared[index] = next((column[name] for name in candidates if name in column), -1)
+        return shared
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each coordinate, such as `dram_sectors` or `launch:dram_sectors:3`; length `dim`."""
+        counted = [resource.name for resource in RESOURCES]
+        launch = [f"launch:{name}:{gate}" for name in counted for gate in range(self.launch_gates)]
+        token = [f"token:{name}:{gate}" for name in self.unit_names for gate in range(self.token_gates)]
+        free = [f"token:{INSTRUCTION}:{gate}" for gate in range(self.free_gates)]
+        return (*counted, *launch, *token, *free)
+
+
+def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayout:
+    """Divide the coordinates that are not counted between launch gates and token gates.
+
+    Args:
+        config: Total number of coordinates and gates per unit. What is left gates the resources, as many times as
+            fits; the rest are free.
+        unit_names: Units of an instruction.
+
+    Raises:
+        ConfigError: The coordinates do not suffice.
+    """
+    left = config.dim - NUM_RESOURCES - len(unit_names) * config.token_gates
+    if left < 0:
+        raise ConfigError(
+            f"dim={config.dim} cannot hold {NUM_RESOURCES} counted resources and token_gates={config.token_gates} for "
+            f"each of {len(unit_names)} units; set dim to {config.dim - left} or more, or token_gates lower"
+        )
+    return VectorLayout(
+        unit_names=unit_names,
+        launch_gates=left // NUM_RESOURCES,
+        token_gates=config.token_gates,
+        free_gates=left % NUM_RESOURCES,
+    )

@@ -1,0 +1,349 @@
+"""Training: networks and device vectors together, from measured times on all devices at once.
+
+Legend: N launch, M device, D vector.
+"""
+
+# ruff: noqa: N815  (fields that are tensors carry their axes)
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import pytorch_lightning as lightning
+import torch
+from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint
+from pytorch_lightning.loggers import TensorBoardLogger
+from torch.nn import functional
+
+from perfvec.errors import ConfigError
+from perfvec.files import whole_file
+from perfvec.model.batching import LaunchBatch, make_batch, sample_windows, window_units
+from perfvec.model.devices import DeviceBank
+from perfvec.model.launch_input import launch_profile
+from perfvec.model.program_encoder import ProgramEncoder
+from perfvec.model.training_set import TrainingSet, split_families
+from perfvec.model.weights import TrainedModel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pytorch_lightning.utilities.types import OptimizerLRScheduler
+    from torch import Tensor
+
+    from perfvec.model.config import TrainingConfig
+
+logger = logging.getLogger(__name__)
+
+_RUN_FILE = "run.json"
+_MONITOR = "validation_loss"
+_CHECKPOINTS = 40
+# What Lightning says while it does what it was asked for.
+_LIGHTNING_WARNINGS: tuple[tuple[str, type[Warning]], ...] = (
+    ("Checkpoint directory .* is not empty", UserWarning),  # going on in such a folder is what resuming means
+    (r"`isinstance\(treespec, LeafSpec\)` is deprecated", FutureWarning),  # its own use of PyTorch's trees
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingBatch:
+    """Some launches with their measurements.
+
+    Attributes:
+        launches: What the encoder sees.
+        log_times_NM: Log of the measured seconds; 0 where there is none.
+        weight_NM: How much each measurement counts; 0 where there is none.
+    """
+
+    launches: LaunchBatch
+    log_times_NM: Tensor
+    weight_NM: Tensor
+
+    def to(self, device: torch.device | str) -> TrainingBatch:
+        """The same batch on another device."""
+        return TrainingBatch(
+            launches=self.launches.to(device),
+            log_times_NM=self.log_times_NM.to(device),
+            weight_NM=self.weight_NM.to(device),
+        )
+
+
+@final
+class BatchStream:
+    """The batches of one pass, made as they are asked for. An iterable of our own: workers would copy all launches."""
+
+    def __init__(
+        self, dataset: TrainingSet, config: TrainingConfig, weights: NDArray[np.float64], *, epoch: int | None
+    ) -> None:
+        """Prepare a pass.
+
+        Args:
+            dataset: Launches and times.
+            config: Batch size, windows and seed.
+            weights: Weight of each measurement, `(N, M)`.
+            epoch: Which order and windows; None for the fixed ones of validation.
+        """
+        self.dataset = dataset
+        self.config = config
+        self.weights = weights
+        self.epoch = epoch
+        self.profiles = np.stack([launch_profile(launch) for launch in dataset.launches])
+        self.units = [window_units(launch) for launch in dataset.launches]
+
+    def __len__(self) -> int:
+        return math.ceil(len(self.dataset.launches) / self.config.batch_launches)
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        rng = np.random.default_rng((self.config.seed, 0 if self.epoch is None else self.epoch + 1))
+        count = len(self.dataset.launches)
+        order = np.arange(count) if self.epoch is None else rng.permutation(count)
+        for rows in np.array_split(order, len(self)):
+            launches = [self.dataset.launches[row] for row in rows]
+            choices = [
+                sample_windows(self.dataset.launches[row], self.config.windows_per_launch, rng, units=self.units[row])
+                for row in rows
+            ]
+            times = self.dataset.times[rows]
+            yield TrainingBatch(
+                launches=make_batch(launches, self.profiles[rows], choices),
+                log_times_NM=torch.from_numpy(np.log(np.where(np.isnan(times), 1.0, times))),
+                weight_NM=torch.from_numpy(self.weights[rows]),
+            )
+
+
+@final
+class FixedBatches:
+    """Batches kept in memory. A bare tuple of them would be taken for a tuple of data loaders."""
+
+    def __init__(self, batches: tuple[TrainingBatch, ...]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[TrainingBatch]:
+        return iter(self.batches)
+
+
+@final
+class LaunchData(lightning.LightningDataModule):
+    """Training and validation launches, split by kernel family."""
+
+    def __init__(self, dataset: TrainingSet, config: TrainingConfig) -> None:
+        super().__init__()
+        self.config = config
+        train_rows, validation_rows = split_families(
+            dataset.families, fraction=config.validation_fraction, seed=config.seed
+        )
+        weights = dataset.weights(typical_spread=config.typical_spread, family_balance=config.family_balance)
+        self.train_set = dataset.subset(train_rows)
+        self._training = BatchStream(self.train_set, config, weights[train_rows], epoch=0)
+        self.has_validation = len(validation_rows) > 0 and bool(weights[validation_rows].any())
+        self.validation_set = dataset.subset(validation_rows) if self.has_validation else self.train_set
+        stream = BatchStream(self.validation_set, config, weights[validation_rows], epoch=None)
+        self._validation = FixedBatches(tuple(stream) if self.has_validation else ())
+
+    def train_dataloader(self) -> BatchStream:
+        """Called before each pass, so that order and windows follow from seed and epoch, after a restart too."""
+        self._training.epoch = self.trainer.current_epoch if self.trainer is not None else 0
+        return self._training
+
+    def val_dataloader(self) -> FixedBatches:
+        """The same batches each time; none where there is no family to spare."""
+        return self._validation
+
+
+@final
+class TrainingModule(lightning.LightningModule):
+    """Encoder and device vectors under one loss."""
+
+    def __init__(self, encoder: ProgramEncoder, bank: DeviceBank, config: TrainingConfig) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.bank = bank
+        self.config = config
+
+    def log_times(self, program_ND: Tensor, device_MD: Tensor) -> Tensor:
+        """Log of the predicted seconds, (N, M), float64."""
+        with torch.autocast(self.device.type, enabled=False):
+            return torch.log(program_ND @ device_MD.T)
+
+    def on_train_epoch_start(self) -> None:
+        """Chance within a pass follows from its number, so that a resumed run goes on as it would have."""
+        torch.manual_seed(self.config.seed * 100_003 + self.current_epoch)
+
+    def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:  # noqa: ARG002
+        """Weighted loss of a batch plus the priors of the device vectors."""
+        program_ND = self.encoder(batch.launches, self.config.profile_noise)
+        data_loss = self._data_loss(batch, self.log_times(program_ND, self.bank()))
+        # The same launches as if no device had been measured, so that a datasheet alone gives a useful vector.
+        datasheet_loss = self._data_loss(batch, self.log_times(program_ND, self.bank.without_own()))
+        prior = self.bank.prior(
+            counted=self.config.counted_prior,
+            shared=self.config.shared_prior,
+            learned=self.config.learned_prior,
+            mixed=self.config.mixed_prior,
+        )
+        self._log("training_loss", data_loss, batch)
+        self._log("datasheet_loss", datasheet_loss, batch)
+        self._log("prior", prior, batch)
+        return data_loss + self.config.datasheet_weight * datasheet_loss + self.config.prior_weight * prior
+
+    def validation_step(self, batch: TrainingBatch, batch_idx: int) -> None:  # noqa: ARG002
+        """Weighted loss and mean absolute log ratio of a batch of unseen families."""
+        log_times_NM = self.log_times(self.encoder(batch.launches), self.bank())
+        self._log(_MONITOR, self._data_loss(batch, log_times_NM), batch)
+        errors_NM = (log_times_NM - batch.log_times_NM).abs() * (batch.weight_NM > 0)
+        self._log("validation_log_error", errors_NM.sum() / (batch.weight_NM > 0).sum().clamp(min=1), batch)
+
+    def _data_loss(self, batch: TrainingBatch, log_times_NM: Tensor) -> Tensor:
+        loss_NM = functional.huber_loss(
+            log_times_NM, batch.log_times_NM, reduction="none", delta=self.config.huber_delta
+        )
+        return (loss_NM * batch.weight_NM).sum() / batch.weight_NM.sum().clamp(min=1e-12)
+
+    def _log(self, name: str, value: Tensor, batch: TrainingBatch) -> None:
+        self.log(name, value.detach().float(), on_step=False, on_epoch=True, batch_size=len(batch.log_times_NM))
+
+    def configure_optimizers(self) -> OptimizerLRScheduler:
+        """AdamW with a step of its own for the device vectors; warm-up, then a cosine to a hundredth."""
+        config = self.config
+        matrices = [p for p in self.encoder.parameters() if p.ndim > 1]
+        others = [p for p in self.encoder.parameters() if p.ndim <= 1]
+        groups = [
+            {"params": matrices, "weight_decay": config.weight_decay, "lr": config.learning_rate},
+            {"params": others, "weight_decay": 0.0, "lr": config.learning_rate},
+            # Their prior is in the loss.
+            {"params": list(self.bank.parameters()), "weight_decay": 0.0, "lr": config.device_learning_rate},
+        ]
+        optimizer = torch.optim.AdamW([group for group in groups if group["params"]], betas=(0.9, 0.98))
+        total = max(int(self.trainer.estimated_stepping_batches), 1)
+        warmup = config.warmup * total
+
+        def factor(step: int) -> float:
+            rise = min(1.0, (step + 1) / (warmup + 1))
+            return rise * (0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(step / total, 1.0))))
+
+        scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> TrainedModel:
+    """Train a model. Called again on a folder where the same training was broken off, it goes on there.
+
+    Args:
+        config: How to train.
+        dataset: Launches, times and devices.
+        out_dir: Folder for checkpoints and TensorBoard logs; made if it does not exist.
+
+    Returns:
+        The model of the pass with the least validation loss, or of the last where there is no validation.
+
+    Raises:
+        ConfigError: The folder holds another training, or an encoder or a size is not allowed.
+    """
+    folder = Path(out_dir)
+    _claim_folder(folder, config, dataset)
+    with torch.random.fork_rng():
+        torch.manual_seed(config.seed)
+        schema = dataset.launches[0].schema
+        data = LaunchData(dataset, config)
+        encoder = ProgramEncoder(schema, config.model)
+        encoder.feature_norm.fit(np.concatenate([launch.token_features for launch in data.train_set.launches]))
+        encoder.profile_norm.fit(np.stack([launch_profile(launch) for launch in data.train_set.launches]))
+        module = TrainingModule(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout), config)
+        _fit(module, data, folder)
+    validation_families = set(data.validation_set.families) if data.has_validation else set()
+    return TrainedModel(
+        encoder=module.encoder.cpu(),
+        bank=module.bank.cpu(),
+        schema=schema,
+        config=config,
+        device_names=dataset.device_names,
+        seconds_per_unit=dataset.seconds_per_unit,
+        families=tuple(sorted(set(data.train_set.families))),
+        validation_families=tuple(sorted(validation_families)),
+        suites=tuple(sorted(set(dataset.suites))),
+        code_version=_code_version(),
+    )
+
+
+def _fit(module: TrainingModule, data: LaunchData, folder: Path) -> None:
+    """Run Lightning; leave the best weights in the module, or the last where there is no validation."""
+    config = module.config
+    checkpoints = folder / "checkpoints"
+    # One to go on from, often enough that little is lost, seldom enough that writing it costs little.
+    every = max(1, config.epochs // _CHECKPOINTS)
+    last = ModelCheckpoint(checkpoints, "last", every_n_epochs=every, enable_version_counter=False)
+    best = ModelCheckpoint(checkpoints, "best", monitor=_MONITOR, enable_version_counter=False)
+    callbacks: list[Callback] = [last]
+    if data.has_validation:
+        # `last` comes after what it has to remember the state of.
+        stop = EarlyStopping(_MONITOR, patience=config.patience, check_on_train_epoch_end=False)
+        callbacks = [stop, best, last]
+    has_cuda = torch.cuda.is_available()
+    steps = len(data.train_dataloader())
+    trainer = lightning.Trainer(
+        accelerator=("cuda" if has_cuda else "cpu") if config.accelerator == "auto" else config.accelerator,
+        devices=1,
+        precision=config.precision,
+        max_epochs=config.epochs,
+        gradient_clip_val=config.gradient_clip,
+        reload_dataloaders_every_n_epochs=1,
+        limit_val_batches=1.0 if data.has_validation else 0,
+        num_sanity_val_steps=0,
+        log_every_n_steps=steps,
+        logger=TensorBoardLogger(folder, name="", version="logs"),
+        callbacks=callbacks,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    last_path = checkpoints / "last.ckpt"
+    with warnings.catch_warnings():
+        for message, category in _LIGHTNING_WARNINGS:
+            warnings.filterwarnings("ignore", message=message, category=category)
+        trainer.fit(module, datamodule=data, ckpt_path=last_path if last_path.is_file() else None)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    logger.info("trained %d passes; best %s %s", trainer.current_epoch, _MONITOR, best.best_model_score)
+    if data.has_validation:
+        checkpoint = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)
+        module.load_state_dict(checkpoint["state_dict"])
+
+
+def _claim_folder(folder: Path, config: TrainingConfig, dataset: TrainingSet) -> None:
+    """Write what is trained in a folder, or check that it is the same.
+
+    Raises:
+        ConfigError: It is another training.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # Where it runs may change between a start and its continuation.
+    settings = asdict(replace(config, accelerator="auto"))
+    run = {"config": settings, "dataset": dataset.fingerprint}
+    path = folder / _RUN_FILE
+    if not path.exists():
+        with whole_file(path) as temporary:
+            temporary.write_text(json.dumps(run, indent=1), encoding="utf-8")
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ConfigError(f"{path} is damaged: {error}; train in an empty folder") from error
+    if found != run:
+        raise ConfigError(f"{folder} holds the training of another configuration or data set; choose another folder")
+
+
+def _code_version() -> str:
+    try:
+        return version("perfvec")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,116 @@
+"""What a model is trained on: launches, their measured times on several devices, and how they are split."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from perfvec.errors import ModelError
+from perfvec.model.devices import check_seconds_per_unit
+from perfvec.model.launch_input import LaunchInput, check_same_schema
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingSet:
+    """Launches and their times.
+
+    Attributes:
+        launches: N launches of one schema.
+        families: Kernel family of each; variants of a kernel share one and are never split.
+        suites: Suite of each.
+        times: Measured seconds; float64 `(N, M)`, positive, NaN where not measured.
+        spread: Relative spread of each measurement; float64 `(N, M)`, 0 or more where there is a time.
+        device_names: The M devices.
+        seconds_per_unit: Their datasheets; float64 `(M, NUM_RESOURCES)`, 0 or more.
+    """
+
+    launches: tuple[LaunchInput, ...]
+    families: tuple[str, ...]
+    suites: tuple[str, ...]
+    times: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    device_names: tuple[str, ...]
+    seconds_per_unit: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        check_same_schema(self.launches)
+        shape = (len(self.launches), len(self.device_names))
+        if not len(self.launches) == len(self.families) == len(self.suites):
+            raise ModelError(
+                f"{len(self.launches)} launches, {len(self.families)} families and {len(self.suites)} suites do not "
+                "belong together"
+            )
+        if not self.times.shape == self.spread.shape == shape:
+            raise ModelError(
+                f"times have shape {self.times.shape} and spread {self.spread.shape}; {shape[0]} launches on "
+                f"{shape[1]} devices need {shape}"
+            )
+        check_seconds_per_unit(self.seconds_per_unit, self.device_names)
+        measured = ~np.isnan(self.times)
+        if not measured.any():
+            raise ModelError("the training set has no measured time at all")
+        if not (np.isfinite(self.times[measured]) & (self.times[measured] > 0)).all():
+            raise ModelError("a measured time is not positive and finite; leave a launch that failed as NaN")
+        if not (np.isfinite(self.spread[measured]) & (self.spread[measured] >= 0)).all():
+            raise ModelError("the spread of a measured time is negative or not finite")
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits that tell one training set from another."""
+        state = hashlib.sha256(repr((self.launches[0].schema, self.families, self.suites, self.device_names)).encode())
+        for array in (self.times, self.spread, self.seconds_per_unit):
+            state.update(np.ascontiguousarray(array).tobytes())
+        for launch in self.launches:
+            state.update(launch.resources.tobytes())
+            state.update(launch.window_weight.tobytes())
+        return state.hexdigest()[:16]
+
+    def subset(self, rows: NDArray[np.int64]) -> TrainingSet:
+        """The training set with only these launches."""
+        return TrainingSet(
+            launches=tuple(self.launches[row] for row in rows),
+            families=tuple(self.families[row] for row in rows),
+            suites=tuple(self.suites[row] for row in rows),
+            times=self.times[rows],
+            spread=self.spread[rows],
+            device_names=self.device_names,
+            seconds_per_unit=self.seconds_per_unit,
+        )
+
+    def weights(self, *, typical_spread: float, family_balance: float) -> NDArray[np.float64]:
+        """How much each measurement counts; `(N, M)`, mean 1 over the measured ones, 0 where there is no time.
+
+        Args:
+            typical_spread: Relative spread at which a measurement counts half.
+            family_balance: 0 counts each launch alike, 1 each family.
+        """
+        members = {family: self.families.count(family) for family in set(self.families)}
+        of_family = np.array([members[family] for family in self.families], dtype=np.float64) ** -family_balance
+        measured = ~np.isnan(self.times)
+        trust = 1.0 / (1.0 + np.square(np.where(measured, self.spread, 0.0) / typical_spread))
+        weights = np.where(measured, trust * of_family[:, None], 0.0)
+        return weights / weights[measured].mean()
+
+
+def split_families(
+    families: tuple[str, ...], *, fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to train on and rows to validate on; a family is in one of them only.
+
+    Args:
+        families: Family of each row.
+        fraction: Share of the families to validate on, rounded, and at least one if above 0 and there are two.
+        seed: Which families.
+    """
+    names = sorted(set(families))
+    count = 0 if fraction == 0 or len(names) < 2 else min(max(1, round(fraction * len(names))), len(names) - 1)
+    held_out = {names[index] for index in np.random.default_rng(seed).permutation(len(names))[:count]}
+    is_held_out = np.array([family in held_out for family in families])
+    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)

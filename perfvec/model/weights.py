@@ -1,0 +1,193 @@
+"""A trained model and its file (safetensors; docs/format.md, perfvec-model)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import torch
+
+from perfvec.errors import ConfigError, FormatError, ModelError
+from perfvec.files import whole_file
+from perfvec.model.config import TrainingConfig, training_config
+from perfvec.model.devices import DeviceBank, DeviceTable, check_seconds_per_unit
+from perfvec.model.launch_input import FeatureSchema
+from perfvec.model.program_encoder import ProgramEncoder
+from perfvec.model.vectors import Contributions, contributions, encode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from perfvec.model.launch_input import LaunchInput
+
+FORMAT = "perfvec-model"
+FORMAT_VERSION = 1
+_SECONDS = "seconds_per_unit"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedModel:
+    """The networks, the devices and where they come from.
+
+    Attributes:
+        encoder: Makes program vectors.
+        bank: Makes device vectors.
+        schema: What its launches must look like.
+        config: How it was trained.
+        device_names: Devices that it was trained on.
+        seconds_per_unit: Their datasheets; float64 `(devices, NUM_RESOURCES)`.
+        families: Kernel families it was trained on.
+        validation_families: Families that only decided when to stop.
+        suites: Suites that those launches come from.
+        code_version: Release that trained it.
+    """
+
+    encoder: ProgramEncoder
+    bank: DeviceBank
+    schema: FeatureSchema
+    config: TrainingConfig
+    device_names: tuple[str, ...]
+    seconds_per_unit: NDArray[np.float64]
+    families: tuple[str, ...]
+    validation_families: tuple[str, ...]
+    suites: tuple[str, ...]
+    code_version: str
+
+    def __post_init__(self) -> None:
+        self.encoder.eval().requires_grad_(False)
+        self.bank.eval().requires_grad_(False)
+
+    @property
+    def devices(self) -> DeviceTable:
+        """The vectors of the devices it was trained on."""
+        return DeviceTable(
+            names=self.device_names,
+            kinds=("real",) * len(self.device_names),
+            vectors=self.bank().cpu().numpy(),
+            seconds_per_unit=self.seconds_per_unit,
+        )
+
+    def device_from_datasheet(self, seconds_per_unit: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The vector of a device that was never measured.
+
+        Args:
+            seconds_per_unit: Its datasheet; float64 `(NUM_RESOURCES,)`.
+
+        Returns:
+            Float64 `(D,)`, positive.
+
+        Raises:
+            ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
+        """
+        check_seconds_per_unit(seconds_per_unit[None], ("from the datasheet",))
+        return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy()
+
+    def encode(self, launches: Sequence[LaunchInput]) -> NDArray[np.float64]:
+        """Program vectors of launches; float64 `(launches, D)`.
+
+        Raises:
+            ModelError: A launch does not fit the schema that the model was trained on.
+        """
+        for launch in launches:
+            self.schema.require(launch.schema, what=launch.name)
+        return encode(self.encoder, launches)
+
+    def contributions(self, launch: LaunchInput) -> Contributions:
+        """What each instruction adds to the launch's program vector.
+
+        Raises:
+            ModelError: The launch does not fit the schema that the model was trained on.
+        """
+        self.schema.require(launch.schema, what=launch.name)
+        return contributions(self.encoder, launch)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model, whole or not at all.
+
+        Raises:
+            FormatError: The folder does not exist.
+        """
+        from safetensors.torch import save
+
+        tensors = {f"encoder.{name}": tensor for name, tensor in self.encoder.state_dict().items()}
+        tensors |= {f"bank.{name}": tensor for name, tensor in self.bank.state_dict().items()}
+        tensors[_SECONDS] = torch.from_numpy(self.seconds_per_unit)
+        metadata = {
+            "format": FORMAT,
+            "format_version": str(FORMAT_VERSION),
+            "code_version": self.code_version,
+            "config": json.dumps(asdict(self.config)),
+            "schema": json.dumps(asdict(self.schema)),
+            **{name: json.dumps(getattr(self, name)) for name in _NAME_LISTS},
+        }
+        with whole_file(path) as temporary:
+            temporary.write_bytes(
+                save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> TrainedModel:
+        """Read a model back.
+
+        Raises:
+            FormatError: The file is missing, damaged, of another kind or version.
+        """
+        import dacite
+
+        tensors, metadata = _read(path)
+        try:
+            schema = dacite.from_dict(
+                FeatureSchema, json.loads(metadata["schema"]), dacite.Config(cast=[tuple], strict=True)
+            )
+            config = training_config(json.loads(metadata["config"]), where=str(path))
+            names = {name: tuple(json.loads(metadata[name])) for name in _NAME_LISTS}
+            seconds_per_unit = tensors[_SECONDS].numpy()
+            check_seconds_per_unit(seconds_per_unit, names["device_names"])
+            encoder = ProgramEncoder(schema, config.model)
+            bank = DeviceBank(seconds_per_unit, encoder.layout)
+            encoder.load_state_dict(_part(tensors, "encoder."))
+            bank.load_state_dict(_part(tensors, "bank."))
+            return cls(
+                encoder=encoder,
+                bank=bank,
+                schema=schema,
+                config=config,
+                seconds_per_unit=seconds_per_unit,
+                code_version=metadata["code_version"],
+                **names,
+            )
+        except (KeyError, ValueError, TypeError, RuntimeError, dacite.DaciteError, ConfigError, ModelError) as error:
+            raise FormatError(f"{path} is damaged: {error}; train the model again") from error
+
+
+_NAME_LISTS = ("device_names", "families", "validation_families", "suites")
+
+
+def _read(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    if not Path(path).is_file():
+        raise FormatError(f"{path} does not exist or is not a file")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise FormatError(f"{path} holds {metadata.get('format')!r}, not {FORMAT!r}; give a model file")
+            if metadata.get("format_version") != str(FORMAT_VERSION):
+                raise FormatError(
+                    f"{path} has {FORMAT} format version {metadata.get('format_version')}; this release reads "
+                    f"{FORMAT_VERSION}. Upgrade perfvec, or train the model again with this release."
+                )
+            return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise FormatError(f"{path} is not a readable safetensors file ({error}); write it again") from error
+
+
+def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from synthetic_launches import SCHEMA, make_training_set
+
+from perfvec.errors import ModelError
+from perfvec.model.launch_input import FeatureSchema, LaunchInput, check_same_schema, launch_profile
+from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX
+
+
+def small_launch(**changes):
+    """Two windows of two and one tokens, executed 3 and 10 times."""
+    schema = FeatureSchema(features_version=1, feature_names=("f", "g"), unit_names=("u",), context_names=("c",))
+    resources = np.zeros(NUM_RESOURCES)
+    resources[RESOURCE_INDEX["launch"]] = 1
+    values = {
+        "schema": schema,
+        "token_features": np.ones((3, 2), np.float32),
+        "token_units": np.ones((3, 1), np.float32),
+        "window_start": np.array([0, 2, 3]),
+        "window_weight": np.array([3.0, 10.0]),
+        "context": np.array([7.0], np.float32),
+        "resources": resources,
+        "name": "gemm",
+    }
+    return LaunchInput(**(values | changes))
+
+
+def test_token_weight_repeats_the_window_weight():
+    assert small_launch().token_weight.tolist() == [3.0, 3.0, 10.0]
+
+
+def test_profile_is_context_mix_and_size():
+    profile = launch_profile(small_launch())
+    executed = 2 * 3 + 1 * 10 + 1  # one more than the instructions that are executed
+    assert profile[0] == 7.0
+    assert profile[1 + RESOURCE_INDEX["launch"]] == pytest.approx(np.log(1 / executed + 1e-6), rel=1e-6)
+    assert profile[1 + RESOURCE_INDEX["fp32_issue"]] == pytest.approx(np.log(1e-6), rel=1e-6)
+    assert profile[-1] == pytest.approx(np.log(executed), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"token_features": np.zeros((0, 2), np.float32)}, "gemm has an empty trace"),
+        ({"window_start": np.array([0]), "window_weight": np.zeros(0)}, "empty trace: 3 tokens in 0 windows"),
+        ({"token_features": np.full((3, 2), np.nan, np.float32)}, "token_features has a value that is not finite"),
+        ({"context": np.array([np.inf], np.float32)}, "context has a value that is not finite"),
+        ({"token_units": np.full((3, 1), -1, np.float32)}, "token_units has a negative value"),
+        ({"window_weight": np.array([1.0, -1.0])}, "window_weight has a negative value"),
+        ({"token_units": np.ones((3, 2), np.float32)}, r"token_units has shape \(3, 2\)"),
+        ({"resources": np.zeros(3)}, "resources has shape"),
+        ({"resources": np.zeros(NUM_RESOURCES)}, "counts no resource at all"),
+        ({"window_start": np.array([0, 2, 2])}, "must rise from 0"),
+        ({"window_start": np.array([1, 2, 3])}, "must rise from 0"),
+        ({"schema": replace(small_launch().schema, resources_version=99)}, "resources of version 99"),
+    ],
+)
+def test_malformed_launches_are_refused(changes, message):
+    with pytest.raises(ModelError, match=message):
+        small_launch(**changes)
+
+
+def test_a_window_longer_than_256_is_refused():
+    with pytest.raises(ModelError, match="a window has 257 tokens; at most 256"):
+        small_launch(
+            token_features=np.ones((257, 2), np.float32),
+            token_units=np.ones((257, 1), np.float32),
+            window_start=np.array([0, 257]),
+            window_weight=np.ones(1),
+        )
+
+
+def test_schema_mismatch_names_the_field():
+    with pytest.raises(ModelError, match="kernel x has features_version 2, the model expects 1"):
+        SCHEMA.require(replace(SCHEMA, features_version=2), what="kernel x")
+    with pytest.raises(ModelError, match="unit_names"):
+        SCHEMA.require(replace(SCHEMA, unit_names=("other",)), what="kernel x")
+
+
+def test_schema_with_a_repeated_name_is_refused():
+    with pytest.raises(ModelError, match="context_names of a feature schema repeats"):
+        replace(SCHEMA, context_names=("a", "a"))
+
+
+def test_launches_must_share_a_schema():
+    launches = make_training_set(num_launches=2, num_families=2, num_devices=1).launches
+    assert check_same_schema(launches) == SCHEMA
+    with pytest.raises(ModelError, match="no launches"):
+        check_same_schema([])
+    with pytest.raises(ModelError, match="gemm has"):
+        check_same_schema([*launches, small_launch()])

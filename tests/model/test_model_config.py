@@ -1,0 +1,83 @@
+import pytest
+
+from perfvec.errors import ConfigError
+from perfvec.model.config import ModelConfig, TrainingConfig, load_training_config
+from perfvec.model.layout import make_layout
+from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX
+
+
+def write(tmp_path, text):
+    path = tmp_path / "training.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_what_the_file_leaves_out_keeps_its_default(tmp_path):
+    config = load_training_config(write(tmp_path, "epochs: 7\nlearning_rate: 1\nmodel:\n  encoder: lstm\n"))
+    assert config == TrainingConfig(epochs=7, learning_rate=1.0, model=ModelConfig(encoder="lstm"))
+
+
+def test_yaml_exponents_without_a_point_are_numbers(tmp_path):
+    assert load_training_config(write(tmp_path, "learning_rate: 2e-3\n")).learning_rate == 0.002
+
+
+def test_an_empty_file_is_the_default(tmp_path):
+    assert load_training_config(write(tmp_path, "")) == TrainingConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epoch: 7\n", "unknown settings: epoch;"),
+        ("model:\n  width: 7\n", "unknown settings: width;"),
+        ("epochs: many\n", "epochs"),
+        ("learning_rate: fast\n", "learning_rate"),
+        ("learning_rate: true\n", "learning_rate"),
+        ("accelerator: tpu\n", "accelerator"),
+        ("- 1\n", "not a mapping"),
+        ("a: [\n", "cannot read"),
+        ("epochs: 0\n", "epochs is 0; it must be above 0"),
+        ("weight_decay: -1\n", "weight_decay is -1.0; it must be 0 or more"),
+        ("validation_fraction: 2\n", "validation_fraction is 2.0; it must be from 0 to 1"),
+        ("model:\n  hidden: 0\n", "hidden is 0"),
+        ("model:\n  dropout: 1\n", "dropout is 1.0"),
+        ("model:\n  token_gates: -1\n", "token_gates is -1"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message):
+        load_training_config(write(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot read training configuration .*nowhere\.yaml"):
+        load_training_config(tmp_path / "nowhere.yaml")
+
+
+def test_layout_divides_the_coordinates():
+    layout = make_layout(ModelConfig(dim=256, token_gates=6), ("l1_sectors", "odd"))
+    left = 256 - NUM_RESOURCES - 2 * 6
+    assert (layout.launch_gates, layout.free_gates) == (left // NUM_RESOURCES, left % NUM_RESOURCES)
+    assert layout.dim == 256 == len(layout.names) == NUM_RESOURCES + layout.num_learned
+    assert len(set(layout.names)) == 256
+    assert layout.names[RESOURCE_INDEX["dram_sectors"]] == "dram_sectors"
+    assert layout.token_unit.tolist() == [0] * 6 + [1] * 6 + [2] * layout.free_gates
+    # A unit that is no resource, and the instruction itself, cost like other issue.
+    prices = layout.price[-layout.num_token_coordinates :].tolist()
+    other = RESOURCE_INDEX["other_issue"]
+    assert prices == [RESOURCE_INDEX["l1_sectors"]] * 6 + [other] * (6 + layout.free_gates)
+    assert layout.price[: layout.launch_gates].tolist() == [0] * layout.launch_gates
+
+
+def test_resources_are_shared_by_the_unit_that_stands_for_them():
+    layout = make_layout(ModelConfig(), ("dram_sectors", "l1_sectors"))
+    shared = dict(zip(layout.names, layout.sharing_unit.tolist(), strict=False))
+    assert shared["dram_sectors"] == 0
+    assert shared["l1_sectors"] == shared["access_per_slot_256"] == 1
+    assert shared["issue_per_slot_16"] == 2  # the instruction itself
+    assert shared["launch"] == shared["work_groups"] == shared["fp64_issue"] == -1
+
+
+def test_too_few_coordinates_are_refused_with_the_number_that_suffices():
+    with pytest.raises(ConfigError, match=f"set dim to {NUM_RESOURCES + 12} or more"):
+        make_layout(ModelConfig(dim=NUM_RESOURCES, token_gates=6), ("a", "b"))

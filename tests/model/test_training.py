@@ -1,0 +1,199 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from synthetic_launches import make_training_set
+
+from perfvec import metrics
+from perfvec.errors import ConfigError, ModelError
+from perfvec.model.baselines import ConstantBaseline, baseline_input
+from perfvec.model.config import ModelConfig, TrainingConfig
+from perfvec.model.training import BatchStream, LaunchData, train
+from perfvec.model.training_set import split_families
+from perfvec.model.vectors import predict
+
+SMALL = TrainingConfig(
+    model=ModelConfig(encoder="pooled", hidden=16, launch_hidden=16, dropout=0.0),
+    epochs=4,
+    batch_launches=8,
+    accelerator="cpu",
+)
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return make_training_set(num_launches=24, num_families=8, num_devices=3, seed=5)
+
+
+def times_of(model, launches):
+    return predict(model.encode(launches), model.devices.vectors)
+
+
+@pytest.mark.parametrize("encoder", ["conv", "lstm", "pooled"])
+def test_four_samples_are_overfitted(encoder, tmp_path):
+    four = make_training_set(num_launches=4, num_families=4, num_devices=3, noise=0.0, seed=7)
+    config = replace(
+        SMALL,
+        model=replace(SMALL.model, encoder=encoder),
+        epochs=120,
+        batch_launches=4,
+        learning_rate=1e-2,
+        device_learning_rate=2e-1,
+        prior_weight=0.0,
+        datasheet_weight=0.0,
+        profile_noise=0.0,
+        validation_fraction=0.0,
+    )
+    model = train(config, four, tmp_path)
+    assert metrics.mape(times_of(model, four.launches), four.times) < 0.02
+
+
+def test_training_beats_the_constant_on_unseen_families(tmp_path):
+    whole = make_training_set(num_launches=80, num_families=20, num_devices=3, seed=6)
+    is_test = np.array([family in ("kernel3", "kernel11", "kernel17") for family in whole.families])
+    train_set, test_set = whole.subset(np.flatnonzero(~is_test)), whole.subset(np.flatnonzero(is_test))
+    model = train(replace(SMALL, epochs=25), train_set, tmp_path)
+    constant = ConstantBaseline()
+    constant.fit(baseline_input(train_set.launches, train_set.families), train_set.times)
+    baseline = constant.predict(baseline_input(test_set.launches, test_set.families))
+    error = metrics.median_ape(times_of(model, test_set.launches), test_set.times)
+    assert error < 0.5 * metrics.median_ape(baseline, test_set.times)
+    assert not set(model.validation_families) & set(model.families)
+    assert not {"kernel3", "kernel11", "kernel17"} & {*model.families, *model.validation_families}
+    # A device known by its datasheet alone is predicted too, if not as well.
+    new = model.device_from_datasheet(whole.seconds_per_unit[0])
+    assert new.shape == (256,) and (new > 0).all()
+
+
+def test_the_same_seed_trains_the_same_model_and_leaves_the_callers_chance_alone(dataset, tmp_path):
+    torch.manual_seed(11)
+    expected = torch.rand(3)
+    torch.manual_seed(11)
+    first = train(SMALL, dataset, tmp_path / "a")
+    assert torch.equal(torch.rand(3), expected)
+    second = train(SMALL, dataset, tmp_path / "b")
+    np.testing.assert_array_equal(times_of(first, dataset.launches), times_of(second, dataset.launches))
+    other = train(replace(SMALL, seed=1), dataset, tmp_path / "c")
+    assert not np.allclose(times_of(first, dataset.launches), times_of(other, dataset.launches))
+
+
+def test_training_that_was_broken_off_goes_on_as_it_would_have(dataset, tmp_path):
+    config = replace(SMALL, model=replace(SMALL.model, dropout=0.2), validation_fraction=0.0)
+    whole = train(config, dataset, tmp_path / "whole")
+    calls = 0
+    original = BatchStream.__iter__
+
+    def stop_in_the_third_pass(self):
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise RuntimeError("power cut")
+        return original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BatchStream, "__iter__", stop_in_the_third_pass)
+        with pytest.raises(RuntimeError, match="power cut"):
+            train(config, dataset, tmp_path / "resumed")
+    resumed = train(config, dataset, tmp_path / "resumed")
+    np.testing.assert_array_equal(times_of(resumed, dataset.launches), times_of(whole, dataset.launches))
+
+
+def test_a_finished_training_called_again_gives_the_same_model(dataset, tmp_path):
+    first, again = train(SMALL, dataset, tmp_path), train(SMALL, dataset, tmp_path)
+    np.testing.assert_array_equal(times_of(first, dataset.launches), times_of(again, dataset.launches))
+
+
+def test_a_folder_of_another_training_is_refused(dataset, tmp_path):
+    train(replace(SMALL, epochs=1), dataset, tmp_path)
+    with pytest.raises(ConfigError, match="another configuration or data set"):
+        train(replace(SMALL, epochs=2), dataset, tmp_path)
+    with pytest.raises(ConfigError, match="another configuration or data set"):
+        train(replace(SMALL, epochs=1), dataset.subset(np.arange(20)), tmp_path)
+    (tmp_path / "run.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is damaged"):
+        train(replace(SMALL, epochs=1), dataset, tmp_path)
+
+
+def test_logs_and_checkpoints_are_written(dataset, tmp_path):
+    train(replace(SMALL, epochs=1), dataset, tmp_path / "deep" / "folder")
+    folder = tmp_path / "deep" / "folder"
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt"}
+    assert any(path.name.startswith("events.out.tfevents") for path in (folder / "logs").iterdir())
+    assert json.loads((folder / "run.json").read_text())["config"]["epochs"] == 1
+
+
+def test_missing_measurements_do_not_enter(dataset, tmp_path):
+    times = dataset.times.copy()
+    times[::2, 0] = np.nan
+    spread = np.where(np.isnan(times), np.nan, dataset.spread)
+    model = train(SMALL, replace(dataset, times=times, spread=spread), tmp_path)
+    assert np.isfinite(times_of(model, dataset.launches)).all()
+
+
+def test_two_passes_differ_and_a_pass_repeats(dataset):
+    weights = np.ones_like(dataset.times)
+
+    def order(epoch):
+        stream = BatchStream(dataset, SMALL, weights, epoch=epoch)
+        batches = list(stream)
+        assert len(batches) == len(stream) == 3
+        return np.concatenate([batch.log_times_NM.numpy() for batch in batches])
+
+    np.testing.assert_array_equal(order(0), order(0))
+    assert not np.array_equal(order(0), order(1))
+    np.testing.assert_array_equal(order(None), np.log(dataset.times))
+    np.testing.assert_array_equal(np.sort(order(0), axis=0), np.sort(np.log(dataset.times), axis=0))
+
+
+def test_families_are_never_split():
+    families = tuple(f"kernel{i % 10}" for i in range(50))
+    train_rows, validation_rows = split_families(families, fraction=0.2, seed=0)
+    assert sorted([*train_rows, *validation_rows]) == list(range(50))
+    held_out = {families[row] for row in validation_rows}
+    assert len(held_out) == 2 and not held_out & {families[row] for row in train_rows}
+    assert split_families(families, fraction=0.2, seed=0)[1].tolist() == validation_rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("families", "fraction", "expected"), [("aab", 0.0, 0), ("aaa", 0.5, 0), ("ab", 0.01, 1), ("ab", 1.0, 1)]
+)
+def test_split_leaves_something_to_train_on(families, fraction, expected):
+    train_rows, validation_rows = split_families(tuple(families), fraction=fraction, seed=0)
+    assert len(train_rows) >= 1 and len({families[row] for row in validation_rows}) == expected
+
+
+def test_one_family_trains_without_validation(dataset, tmp_path):
+    one = replace(dataset, families=("only",) * 24)
+    assert not LaunchData(one, SMALL).has_validation
+    assert train(replace(SMALL, epochs=1), one, tmp_path).validation_families == ()
+
+
+def test_weights_by_hand(dataset):
+    three = dataset.subset(np.array([0, 8, 1]))  # two launches of kernel0, one of kernel1
+    times = three.times.copy()
+    times[0, 1] = np.nan
+    spread = np.zeros_like(times)
+    spread[2] = 0.1
+    weights = replace(three, times=times, spread=spread).weights(typical_spread=0.1, family_balance=1.0)
+    # Kernel0's launches count 1/2 each; kernel1's counts 1, halved by its spread. Eight measurements, mean 1/2.
+    np.testing.assert_allclose(weights, [[1, 0, 1], [1, 1, 1], [1, 1, 1]], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"families": ("a",)}, "do not belong together"),
+        ({"times": np.ones((2, 2))}, "need"),
+        ({"times": np.full((24, 3), np.nan)}, "no measured time at all"),
+        ({"times": np.zeros((24, 3))}, "positive and finite"),
+        ({"spread": np.full((24, 3), np.nan)}, "spread of a measured time"),
+        ({"device_names": ("a", "b")}, "need"),
+        ({"seconds_per_unit": -np.ones((3, 21))}, "negative or not finite"),
+        ({"launches": ()}, "no launches"),
+    ],
+)
+def test_malformed_training_sets_are_refused(dataset, changes, message):
+    with pytest.raises(ModelError, match=message):
+        replace(dataset, **changes)

@@ -1,0 +1,122 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from synthetic_launches import make_training_set
+
+from perfvec.errors import FormatError, ModelError
+from perfvec.model.config import ModelConfig, TrainingConfig
+from perfvec.model.training import train
+from perfvec.model.vectors import predict
+from perfvec.model.weights import TrainedModel
+
+
+@pytest.fixture(scope="module")
+def dataset():
+    return make_training_set(num_launches=8, num_families=4, num_devices=2)
+
+
+@pytest.fixture(scope="module")
+def model(dataset, tmp_path_factory):
+    config = TrainingConfig(epochs=2, model=ModelConfig(hidden=16, launch_hidden=16), accelerator="cpu")
+    return train(config, dataset, tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture
+def path(model, tmp_path):
+    path = tmp_path / "model.safetensors"
+    model.save(path)
+    return path
+
+
+def test_predictions_are_identical_after_a_round_trip(model, path, dataset):
+    loaded = TrainedModel.load(path)
+    for one, other in zip(
+        (model.encode(dataset.launches), model.devices.vectors),
+        (loaded.encode(dataset.launches), loaded.devices.vectors),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+    seconds = dataset.seconds_per_unit[0]
+    np.testing.assert_array_equal(model.device_from_datasheet(seconds), loaded.device_from_datasheet(seconds))
+
+
+def test_where_it_comes_from_is_kept(model, path):
+    loaded = TrainedModel.load(path)
+    for name in ("schema", "config", "device_names", "families", "validation_families", "suites", "code_version"):
+        assert getattr(loaded, name) == getattr(model, name)
+    assert loaded.devices.kinds == ("real", "real")
+
+
+def test_attribution_of_the_model_is_its_prediction(model, dataset):
+    launch = dataset.launches[0]
+    parts = model.contributions(launch)
+    device = model.devices.row("device1")
+    time = predict(model.encode([launch]), device[None])[0, 0]
+    # Gates are single precision.
+    assert parts.tokens.sum(axis=0) @ device + parts.launch @ device == pytest.approx(time, rel=1e-6)
+
+
+def test_a_launch_of_another_schema_is_refused(model, dataset):
+    from dataclasses import replace
+
+    launch = dataset.launches[0]
+    other = replace(launch, schema=replace(launch.schema, features_version=9), name="saxpy")
+    for use in (lambda: model.encode([other]), lambda: model.contributions(other)):
+        with pytest.raises(ModelError, match="saxpy has features_version 9, the model expects 1"):
+            use()
+
+
+def test_a_datasheet_of_the_wrong_length_is_refused(model):
+    with pytest.raises(ModelError, match="seconds_per_unit has shape"):
+        model.device_from_datasheet(np.ones(3))
+
+
+def rewrite(path, *, metadata=None, drop=(), **tensors):
+    """Write the file again with some metadata or tensors changed."""
+    with safe_open(path, framework="pt") as file:
+        kept = {name: file.get_tensor(name) for name in file.keys() if name not in drop}  # noqa: SIM118
+        values = file.metadata()
+    save_file(kept | tensors, path, {k: v for k, v in (values | (metadata or {})).items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"metadata": {"format": "perfvec-trace"}}, "holds 'perfvec-trace', not 'perfvec-model'"),
+        ({"metadata": {"format": None}}, "holds None"),
+        ({"metadata": {"format_version": "2"}}, "format version 2; this release reads 1. Upgrade"),
+        ({"metadata": {"config": "{"}}, "is damaged"),
+        ({"metadata": {"config": json.dumps({"epochs": 0})}}, "is damaged: training setting epochs"),
+        ({"metadata": {"schema": json.dumps({"features_version": 1})}}, "is damaged"),
+        ({"metadata": {"device_names": json.dumps(["a"])}}, "is damaged"),
+        ({"metadata": {"families": None}}, "is damaged"),
+        ({"drop": ("bank.own_learned",)}, "is damaged"),
+        ({"seconds_per_unit": torch.ones(2, 3)}, "is damaged"),
+        ({"drop": ("seconds_per_unit",)}, "is damaged"),
+    ],
+)
+def test_damaged_and_foreign_files_are_refused(path, changes, message):
+    rewrite(path, **changes)
+    with pytest.raises(FormatError, match=message):
+        TrainedModel.load(path)
+
+
+def test_what_is_no_safetensors_file_is_refused(tmp_path, path):
+    with pytest.raises(FormatError, match="does not exist"):
+        TrainedModel.load(tmp_path / "nowhere")
+    text = tmp_path / "text.safetensors"
+    text.write_text("not a model", encoding="utf-8")
+    with pytest.raises(FormatError, match="not a readable safetensors file"):
+        TrainedModel.load(text)
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(FormatError, match="not a readable safetensors file"):
+        TrainedModel.load(path)
+
+
+def test_saving_into_a_missing_folder_is_refused(model, tmp_path):
+    with pytest.raises(FormatError, match="folder"):
+        model.save(tmp_path / "missing" / "model.safetensors")
