@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,12 +39,14 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
     Args:
         trace: The trace.
         name: What to call the launch in messages; its kernel's name where it is "".
-        most_windows: Windows to keep (see `keep_windows`); None for all.
+        most_windows: Windows to keep; None for all.
 
     Raises:
         FormatError: The trace was made with another pass pipeline.
         ModelError: The trace is empty.
     """
+    from perfvec.model.batching import sample_windows
+    from perfvec.program.counts import count_window_units, unit_tables
     from perfvec.program.features import make_features
     from perfvec.program.frontend import PIPELINE_VERSION
 
@@ -55,40 +56,21 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
             f"the trace of {name} was made with pass pipeline {trace.pipeline_version}; this release has pipeline "
             f"{PIPELINE_VERSION}, and its models expect the instructions of that one. Trace the launch again."
         )
-    features = make_features(trace)
-    whole = LaunchInput(
+    # The heaviest windows stay as they are; of the lighter ones a sample stays, the same one each time, with weights
+    # that make up for the others, so that units and instructions still add up to those of all windows.
+    units = np.column_stack([count_window_units(trace, unit_tables(trace)), np.diff(trace.window_start)])
+    most = trace.num_windows if most_windows is None else most_windows
+    choice = sample_windows(trace.window_weight, most, np.random.default_rng(0), units=units)
+    features = make_features(trace, choice.windows)
+    # The last unit is the instruction itself, which has no column: its factor goes into the weights.
+    *unit_scale, instruction_scale = choice.unit_scale
+    return LaunchInput(
         schema=feature_schema(),
         token_features=features.token_features,
-        token_units=features.token_units,
+        token_units=(features.token_units * (np.array(unit_scale) / instruction_scale)).astype(np.float32),
         window_start=features.window_start,
-        window_weight=features.window_weight,
+        window_weight=choice.weights * instruction_scale,
         context=features.context,
         resources=features.resources,
         name=name,
-    )
-    return whole if most_windows is None else keep_windows(whole, most_windows)
-
-
-def keep_windows(launch: LaunchInput, most: int) -> LaunchInput:
-    """Leave out windows where there are more than `most`, the same ones each time.
-
-    The heaviest stay as they are; of the lighter ones a sample stays, with weights that make up for the others. Units
-    and instructions still add up to those of all windows; context and counted resources remain as they are.
-    """
-    from perfvec.model.batching import sample_windows, window_units
-
-    choice = sample_windows(launch, most, np.random.default_rng(0), units=window_units(launch))
-    if len(choice.windows) == launch.num_windows:
-        return launch
-    lengths = launch.window_lengths[choice.windows]
-    start = np.concatenate([[0], np.cumsum(lengths)])
-    tokens = np.repeat(launch.window_start[choice.windows] - start[:-1], lengths) + np.arange(start[-1])
-    # The last unit is the instruction itself, which has no column: its factor goes into the weights.
-    *unit_scale, instruction_scale = choice.unit_scale
-    return replace(
-        launch,
-        token_features=launch.token_features[tokens],
-        token_units=(launch.token_units[tokens] * (np.array(unit_scale) / instruction_scale)).astype(np.float32),
-        window_start=start,
-        window_weight=choice.weights * instruction_scale,
     )

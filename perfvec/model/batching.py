@@ -97,7 +97,7 @@ def window_units(launch: LaunchInput) -> NDArray[np.float64]:
 
 
 def sample_windows(
-    launch: LaunchInput, num_windows: int, rng: np.random.Generator, *, units: NDArray[np.float64]
+    window_weight: NDArray[np.float64], num_windows: int, rng: np.random.Generator, *, units: NDArray[np.float64]
 ) -> WindowChoice:
     """Draw windows in proportion to the instructions they stand for.
 
@@ -106,20 +106,20 @@ def sample_windows(
     to chance is how the gates differ between windows, not how much there is to weigh.
 
     Args:
-        launch: The launch.
+        window_weight: How often the launch executes each window; `(windows,)`.
         num_windows: Most windows to draw.
         rng: Source of chance; one number is drawn where windows are left out.
-        units: `window_units` of the launch.
+        units: Units of one execution of each window, the instruction last; `(windows, V)`.
     """
-    size = launch.window_weight * launch.window_lengths
+    size = window_weight * units[:, -1]
     if np.count_nonzero(size) <= num_windows:
-        return all_windows(launch)
+        return WindowChoice(windows=np.arange(len(size)), weights=window_weight, unit_scale=np.ones(units.shape[1]))
     probability = _inclusion_probabilities(size, num_windows)
     # Systematic sampling: one offset, so that exactly `num_windows` are drawn.
     steps = np.floor(np.cumsum(probability) + rng.random())
     chosen = np.flatnonzero(np.diff(steps, prepend=0.0) > 0)
-    weights = launch.window_weight[chosen] / probability[chosen]
-    total, drawn = launch.window_weight @ units, weights @ units[chosen]
+    weights = window_weight[chosen] / probability[chosen]
+    total, drawn = window_weight @ units, weights @ units[chosen]
     # A unit that none of the drawn windows uses stays 0 whatever its factor.
     return WindowChoice(
         windows=chosen, weights=weights, unit_scale=np.where(drawn > 0, total / np.where(drawn > 0, drawn, 1.0), 1.0)

@@ -15,14 +15,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, cast, final
 
 import numpy as np
 import pytorch_lightning as lightning
 import torch
 from pytorch_lightning.callbacks import Callback, EarlyStopping, ModelCheckpoint
 from pytorch_lightning.loggers import TensorBoardLogger
+from torch import nn
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel
 
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
@@ -108,7 +110,9 @@ class BatchStream:
         for rows in np.array_split(order, len(self)):
             launches = [self.dataset.launches[row] for row in rows]
             choices = [
-                sample_windows(self.dataset.launches[row], self.config.windows_per_launch, rng, units=self.units[row])
+                sample_windows(
+                    self.dataset.launches[row].window_weight, self.config.windows_per_launch, rng, units=self.units[row]
+                )
                 for row in rows
             ]
             times = self.dataset.times[rows]
@@ -162,14 +166,33 @@ class LaunchData(lightning.LightningDataModule):
 
 
 @final
-class TrainingModule(lightning.LightningModule):
-    """Encoder and device vectors under one loss."""
+class Network(nn.Module):
+    """What is trained: encoder and device vectors together."""
 
-    def __init__(self, encoder: ProgramEncoder, bank: DeviceBank, config: TrainingConfig) -> None:
+    def __init__(self, encoder: ProgramEncoder, bank: DeviceBank) -> None:
         super().__init__()
         self.encoder = encoder
         self.bank = bank
+
+
+@final
+class TrainingModule(lightning.LightningModule):
+    """Encoder and device vectors under one loss.
+
+    Beside the weights it keeps their running average over about the last tenth of the steps. Validation and the
+    finished model use the average: a few held-out families judge single passes by chance.
+    """
+
+    def __init__(self, network: Network, config: TrainingConfig) -> None:
+        super().__init__()
+        self.network = network
+        self.averaged = AveragedModel(network, avg_fn=_average)
         self.config = config
+
+    @property
+    def finished(self) -> Network:
+        """The averaged weights."""
+        return cast("Network", self.averaged.module)
 
     def log_times(self, program_ND: Tensor, device_MD: Tensor) -> Tensor:
         """Log of the predicted seconds, (N, M), float64."""
@@ -180,13 +203,18 @@ class TrainingModule(lightning.LightningModule):
         """Chance within a pass follows from its number, so that a resumed run goes on as it would have."""
         torch.manual_seed(self.config.seed * 100_003 + self.current_epoch)
 
+    def on_train_batch_end(self, outputs: object, batch: TrainingBatch, batch_idx: int) -> None:  # noqa: ARG002
+        """Move the average."""
+        self.averaged.update_parameters(self.network)
+
     def training_step(self, batch: TrainingBatch, batch_idx: int) -> Tensor:  # noqa: ARG002
         """Weighted loss of a batch plus the priors of the device vectors."""
-        program_ND = self.encoder(batch.launches, self.config.profile_noise)
-        data_loss = self._data_loss(batch, self.log_times(program_ND, self.bank()))
+        bank = self.network.bank
+        program_ND = self.network.encoder(batch.launches, self.config.profile_noise)
+        data_loss = self._data_loss(batch, self.log_times(program_ND, bank()))
         # The same launches as if no device had been measured, so that a datasheet alone gives a useful vector.
-        datasheet_loss = self._data_loss(batch, self.log_times(program_ND, self.bank.without_own()))
-        prior = self.bank.prior(
+        datasheet_loss = self._data_loss(batch, self.log_times(program_ND, bank.without_own()))
+        prior = bank.prior(
             counted=self.config.counted_prior,
             shared=self.config.shared_prior,
             learned=self.config.learned_prior,
@@ -199,7 +227,8 @@ class TrainingModule(lightning.LightningModule):
 
     def validation_step(self, batch: TrainingBatch, batch_idx: int) -> None:  # noqa: ARG002
         """Weighted loss and mean absolute log ratio of a batch of unseen families."""
-        log_times_NM = self.log_times(self.encoder(batch.launches), self.bank())
+        network = self.finished
+        log_times_NM = self.log_times(network.encoder(batch.launches), network.bank())
         self._log(_MONITOR, self._data_loss(batch, log_times_NM), batch)
         errors_NM = (log_times_NM - batch.log_times_NM).abs() * (batch.weight_NM > 0)
         self._log("validation_log_error", errors_NM.sum() / (batch.weight_NM > 0).sum().clamp(min=1), batch)
@@ -216,13 +245,13 @@ class TrainingModule(lightning.LightningModule):
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """AdamW with a step of its own for the device vectors; warm-up, then a cosine to a hundredth."""
         config = self.config
-        matrices = [p for p in self.encoder.parameters() if p.ndim > 1]
-        others = [p for p in self.encoder.parameters() if p.ndim <= 1]
+        matrices = [p for p in self.network.encoder.parameters() if p.ndim > 1]
+        others = [p for p in self.network.encoder.parameters() if p.ndim <= 1]
         groups = [
             {"params": matrices, "weight_decay": config.weight_decay, "lr": config.learning_rate},
             {"params": others, "weight_decay": 0.0, "lr": config.learning_rate},
             # Their prior is in the loss.
-            {"params": list(self.bank.parameters()), "weight_decay": 0.0, "lr": config.device_learning_rate},
+            {"params": list(self.network.bank.parameters()), "weight_decay": 0.0, "lr": config.device_learning_rate},
         ]
         optimizer = torch.optim.AdamW([group for group in groups if group["params"]], betas=(0.9, 0.98))
         total = max(int(self.trainer.estimated_stepping_batches), 1)
@@ -234,6 +263,11 @@ class TrainingModule(lightning.LightningModule):
 
         scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+def _average(averaged: Tensor, current: Tensor, num_averaged: Tensor | int) -> Tensor:
+    """A running average that forgets what is older than about a ninth of the steps so far."""
+    return averaged + (current - averaged) * 9.0 / (num_averaged + 10.0)
 
 
 def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> TrainedModel:
@@ -259,12 +293,13 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         encoder = ProgramEncoder(schema, config.model)
         encoder.feature_norm.fit(np.concatenate([launch.token_features for launch in data.train_set.launches]))
         encoder.profile_norm.fit(np.stack([launch_profile(launch) for launch in data.train_set.launches]))
-        module = TrainingModule(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout), config)
+        network = Network(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout))
+        module = TrainingModule(network, config)
         _fit(module, data, folder)
     validation_families = set(data.validation_set.families) if data.has_validation else set()
     return TrainedModel(
-        encoder=module.encoder.cpu(),
-        bank=module.bank.cpu(),
+        encoder=module.finished.encoder.cpu(),
+        bank=module.finished.bank.cpu(),
         schema=schema,
         config=config,
         device_names=dataset.device_names,

@@ -12,6 +12,7 @@ import torch
 
 from perfvec.errors import ConfigError, FormatError, ModelError
 from perfvec.files import whole_file
+from perfvec.model.calibration import DeviceBelief, table_prior
 from perfvec.model.config import TrainingConfig, training_config
 from perfvec.model.devices import DeviceBank, DeviceTable, check_seconds_per_unit
 from perfvec.model.launch_input import FeatureSchema
@@ -73,6 +74,16 @@ class TrainedModel:
             seconds_per_unit=self.seconds_per_unit,
         )
 
+    @property
+    def datasheet_devices(self) -> DeviceTable:
+        """The same devices as the model would believe them to be had they never been measured."""
+        return DeviceTable(
+            names=self.device_names,
+            kinds=("datasheet",) * len(self.device_names),
+            vectors=self.bank.without_own().cpu().numpy(),
+            seconds_per_unit=self.seconds_per_unit,
+        )
+
     def device_from_datasheet(self, seconds_per_unit: NDArray[np.float64]) -> NDArray[np.float64]:
         """The vector of a device that was never measured.
 
@@ -87,6 +98,18 @@ class TrainedModel:
         """
         check_seconds_per_unit(seconds_per_unit[None], ("from the datasheet",))
         return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy()
+
+    def device_prior(self, seconds_per_unit: NDArray[np.float64]) -> DeviceBelief:
+        """What is believed of a device before it is measured; `calibration.posterior` takes it from there.
+
+        Args:
+            seconds_per_unit: Its datasheet; float64 `(NUM_RESOURCES,)`.
+
+        Raises:
+            ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
+        """
+        start = self.device_from_datasheet(seconds_per_unit)
+        return table_prior(start, self.devices, self.datasheet_devices.vectors)
 
     def encode(self, launches: Sequence[LaunchInput]) -> NDArray[np.float64]:
         """Program vectors of launches; float64 `(launches, D)`.

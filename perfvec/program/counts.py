@@ -1,8 +1,13 @@
-"""Counted resources: what each token, and a whole launch, uses of each unit of `perfvec.resources`."""
+"""Counted resources: what each token, and a whole launch, uses of each unit of `perfvec.resources`.
+
+What a token uses is the sum of what its static instruction always uses and of what its memory outcome adds, so both are
+worked out once, by row of the trace's tables, and looked up.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -28,96 +33,130 @@ L1_BUCKET = 10
 L2_BUCKET = 19
 
 
-def _class_mask(trace: Trace, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    wanted = np.array([name in names for name in OPCODE_CLASSES])
-    return wanted[trace.static["opcode_class"]][trace.token_static]
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitTables:
+    """Units by row of a trace's tables.
 
-
-def _outcome(trace: Trace, name: str) -> NDArray[np.float64]:
-    """A field of each token's memory outcome; 0 where it has none."""
-    values = np.append(trace.memory[name].astype(np.float64), 0.0)
-    return values[trace.token_memory]
-
-
-def count_token_units(trace: Trace) -> NDArray[np.float64]:
-    """Units that one execution of each token uses.
-
-    Args:
-        trace: The trace.
-
-    Returns:
-        Shape `(tokens, len(TOKEN_UNITS))`. An instruction on a vector counts once a scalar, one on 64-bit integers
-        twice.
+    Attributes:
+        by_static: `(static, units)`: what each execution of an instruction uses.
+        by_outcome: `(4, outcomes + 1, units)`: what its memory outcome adds, by kind of instruction; the last outcome
+            is that of instructions without access.
+        kind: `(static,)`: 2 if it accesses local memory, plus 1 if it is atomic.
     """
-    units = np.zeros((trace.num_tokens, len(TOKEN_UNITS)))
-    static = trace.static[trace.token_static]
+
+    by_static: NDArray[np.float64]
+    by_outcome: NDArray[np.float64]
+    kind: NDArray[np.int64]
+
+
+def _is_class(trace: Trace, names: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.array([name in names for name in OPCODE_CLASSES])[trace.static["opcode_class"]]
+
+
+def _is_space(trace: Trace, *names: str) -> NDArray[np.bool_]:
+    return np.array([name in names for name in ADDRESS_SPACES])[trace.static["address_space"]]
+
+
+def unit_tables(trace: Trace) -> UnitTables:
+    """Work out what instructions and memory outcomes of a trace use.
+
+    An instruction on a vector counts once a scalar, one on 64-bit integers twice.
+    """
+    static = trace.static
+    units = np.zeros((len(static), len(TOKEN_UNITS)))
     width = np.maximum(static["vector_width"], 1).astype(np.float64)
     is_float = static["value_kind"] == VALUE_KINDS.index("float")
     is_wide = static["bits"] == 64
-    arithmetic, integer = _class_mask(trace, _ARITHMETIC), _class_mask(trace, _INTEGER)
-    special = _class_mask(trace, _SPECIAL)
+    arithmetic, integer, special = (_is_class(trace, names) for names in (_ARITHMETIC, _INTEGER, _SPECIAL))
     fp32, fp64 = arithmetic & is_float & ~is_wide, arithmetic & is_float & is_wide
     whole = integer & ~fp32 & ~fp64
     for name, mask in (("fp32_issue", fp32), ("fp64_issue", fp64), ("special_issue", special)):
         units[mask, _COLUMN[name]] = width[mask]
     units[whole, _COLUMN["int_issue"]] = (width * (1 + is_wide))[whole]
     units[~(fp32 | fp64 | whole | special), _COLUMN["other_issue"]] = 1.0
-    space = static["address_space"]
-    is_local = space == ADDRESS_SPACES.index("local")
-    atomic = _class_mask(trace, ("atomic",))
-    same = np.maximum(_outcome(trace, "same_address"), 1.0)
-    sectors = _outcome(trace, "sectors")
-    units[:, _COLUMN["local_passes"]] = np.where(
-        is_local, _outcome(trace, "bank_passes") * np.where(atomic, same, 1.0), 0.0
-    )
-    units[:, _COLUMN["l1_sectors"]] = sectors
-    missed_l1 = np.where(
-        _outcome(trace, "reuse_work_group") > L1_BUCKET, sectors, _outcome(trace, "cold_sectors_work_group")
-    )
-    units[:, _COLUMN["l2_sectors"]] = np.where(atomic & ~is_local, sectors, missed_l1)
-    far = _outcome(trace, "reuse_device") > L2_BUCKET
-    units[:, _COLUMN["dram_sectors"]] = _cold_share(trace) * np.where(
-        far, missed_l1, _outcome(trace, "cold_sectors_device")
-    )
-    units[:, _COLUMN["atomic_passes"]] = np.where(atomic & ~is_local, same, 0.0)
-    units[_class_mask(trace, ("barrier",)), _COLUMN["barriers"]] = 1.0
+    units[_is_class(trace, ("barrier",)), _COLUMN["barriers"]] = 1.0
+    kind = 2 * _is_space(trace, "local") + _is_class(trace, ("atomic",)).astype(np.int64)
+    return UnitTables(by_static=units, by_outcome=_outcome_units(trace), kind=kind)
+
+
+def _outcome_units(trace: Trace) -> NDArray[np.float64]:
+    memory = {name: trace.memory[name].astype(np.float64) for name in trace.memory.dtype.names or ()}
+    same = np.maximum(memory["same_address"], 1.0)
+    missed_l1 = np.where(memory["reuse_work_group"] > L1_BUCKET, memory["sectors"], memory["cold_sectors_work_group"])
+    far = memory["reuse_device"] > L2_BUCKET
+    dram = _cold_share(trace) * np.where(far, missed_l1, memory["cold_sectors_device"])
+    units = np.zeros((4, len(trace.memory) + 1, len(TOKEN_UNITS)))
+    for is_local in (0, 1):
+        for is_atomic in (0, 1):
+            table = units[2 * is_local + is_atomic, :-1]
+            if is_local:
+                table[:, _COLUMN["local_passes"]] = memory["bank_passes"] * (same if is_atomic else 1.0)
+                continue
+            table[:, _COLUMN["l1_sectors"]] = memory["sectors"]
+            table[:, _COLUMN["l2_sectors"]] = memory["sectors"] if is_atomic else missed_l1
+            table[:, _COLUMN["dram_sectors"]] = dram
+            table[:, _COLUMN["atomic_passes"]] = same if is_atomic else 0.0
     return units
 
 
 def _cold_share(trace: Trace) -> float:
     """By how much the sample overstates first touches: sampled work-groups lack neighbours that share their lines."""
-    cold = float(_outcome(trace, "cold_sectors_device") @ trace.token_weight)
+    executed = np.bincount(trace.token_memory + 1, weights=trace.token_weight, minlength=len(trace.memory) + 1)[1:]
+    cold = float(trace.memory["cold_sectors_device"] @ executed)
     return min(1.0, trace.context.footprint_bytes / SECTOR_BYTES / cold) if cold else 1.0
 
 
-def count_resources(trace: Trace, units: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+def count_token_units(
+    trace: Trace, tables: UnitTables, tokens: NDArray[np.int64] | slice = slice(None)
+) -> NDArray[np.float64]:
+    """Units that one execution of each token uses.
+
+    Args:
+        trace: The trace.
+        tables: `unit_tables(trace)`.
+        tokens: Which tokens; all unless given.
+
+    Returns:
+        Shape `(tokens, len(TOKEN_UNITS))`.
+    """
+    static, outcome = trace.token_static[tokens], trace.token_memory[tokens]
+    return tables.by_static[static] + tables.by_outcome[tables.kind[static], outcome]
+
+
+def count_window_units(trace: Trace, tables: UnitTables) -> NDArray[np.float64]:
+    """Units that one execution of each window uses, shape `(windows, len(TOKEN_UNITS))`."""
+    from perfvec.program.core.units import add_up_windows
+
+    return add_up_windows(
+        trace.token_static, trace.token_memory, trace.window_start, tables.by_static, tables.by_outcome, tables.kind
+    )
+
+
+def count_resources(trace: Trace, window_units: NDArray[np.float64]) -> NDArray[np.float64]:
     """What the whole launch uses: the counted coordinates of its program vector.
 
     Args:
         trace: The trace.
-        units: `count_token_units(trace)`, if at hand.
+        window_units: `count_window_units` of the trace.
 
     Returns:
         Shape `(NUM_RESOURCES,)`, in the units of `perfvec.resources`.
     """
-    units = count_token_units(trace) if units is None else units
-    totals = trace.token_weight @ units
+    totals = trace.window_weight @ window_units
     counted = np.zeros(NUM_RESOURCES)
     counted[RESOURCE_INDEX["launch"]] = 1.0
     counted[RESOURCE_INDEX["work_groups"]] = trace.context.num_work_groups
     for name, total in zip(TOKEN_UNITS, totals, strict=True):
         counted[RESOURCE_INDEX[name]] = total
     issue = sum(totals[_COLUMN[name]] for name in _ISSUE)
-    is_global = np.isin(
-        trace.static["address_space"], [ADDRESS_SPACES.index("global"), ADDRESS_SPACES.index("constant")]
-    )[trace.token_static]
-    accesses = float(trace.token_weight[is_global].sum())
+    executed = np.bincount(trace.token_static, weights=trace.token_weight, minlength=len(trace.static))
+    accesses = float(executed[_is_space(trace, "global", "constant")].sum())
     num_sub_groups = float(trace.sub_groups["weight"].sum())
     longest = trace.context.max_instructions / max(trace.context.mean_instructions, 1.0)
     for slots in SLOT_LADDER:
-        resident = min(num_sub_groups, slots)
         # No slot ends before the longest sub-group does, however many there are.
-        share = max(1.0 / resident, longest / num_sub_groups)
+        share = max(1.0 / min(num_sub_groups, slots), longest / num_sub_groups)
         counted[RESOURCE_INDEX[f"issue_per_slot_{slots}"]] = issue * share
         counted[RESOURCE_INDEX[f"access_per_slot_{slots}"]] = accesses * share
     return counted

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.program.counts import TOKEN_UNITS, count_resources, count_token_units
+from perfvec.program.counts import count_resources, count_token_units, count_window_units, unit_tables
 from perfvec.resources import RESOURCES
 from perfvec.trace_data import (
     ADDRESS_SPACES,
@@ -73,52 +73,35 @@ class Features:
     resources: NDArray[np.float64]
 
 
-def make_features(trace: Trace) -> Features:
-    """Turn a trace into features."""
-    units = count_token_units(trace)
-    resources = count_resources(trace, units)
+def make_features(trace: Trace, windows: NDArray[np.int64] | None = None) -> Features:
+    """Turn a trace into features.
+
+    Args:
+        trace: The trace.
+        windows: Which windows to make token features of, rising; all of them where it is None. Context and counted
+            resources are the whole launch's in any case.
+    """
+    tables = unit_tables(trace)
+    resources = count_resources(trace, count_window_units(trace, tables))
+    chosen = np.arange(trace.num_windows) if windows is None else windows
+    start, tokens = tokens_of_windows(trace.window_start, chosen)
     return Features(
-        token_features=_token_features(trace),
-        token_units=units.astype(np.float32),
-        window_start=trace.window_start,
-        window_weight=trace.window_weight,
+        token_features=_token_features(trace, start, tokens),
+        token_units=count_token_units(trace, tables, tokens).astype(np.float32),
+        window_start=start,
+        window_weight=trace.window_weight[chosen],
         context=_context(trace, resources),
         resources=resources,
     )
 
 
-def thin_windows(features: Features, *, most_tokens: int, seed: int = 0) -> Features:
-    """Keep a sample of the windows of a launch with very many, with weights that stand for all.
-
-    Systematic sampling with probability proportional to a window's executed instructions, so that sums over the launch
-    stay unbiased and heavy windows are always kept.
-
-    Args:
-        features: Of the whole trace.
-        most_tokens: About how many tokens to keep; features with fewer are returned as they are.
-        seed: Fixes the sample.
-
-    Source:
-        Horvitz and Thompson, "A generalization of sampling without replacement from a finite universe", 1952.
-    """
-    lengths = np.diff(features.window_start)
-    if lengths.sum() <= most_tokens:
-        return features
-    share = features.window_weight * lengths
-    num_picks = max(1, int(most_tokens / lengths.mean()))
-    offset = np.random.Generator(np.random.PCG64(seed)).uniform()
-    ticks = (offset + np.arange(num_picks)) * (share.sum() / num_picks)
-    picked = np.searchsorted(np.cumsum(share), ticks, side="right").clip(max=len(share) - 1)
-    kept, times = np.unique(picked, return_counts=True)
-    tokens = np.concatenate([np.arange(features.window_start[w], features.window_start[w + 1]) for w in kept])
-    return Features(
-        token_features=features.token_features[tokens],
-        token_units=features.token_units[tokens],
-        window_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
-        window_weight=times * (share.sum() / num_picks) / lengths[kept],
-        context=features.context,
-        resources=features.resources,
-    )
+def tokens_of_windows(
+    window_start: NDArray[np.int64], windows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where chosen windows start once they stand one behind the other, and which tokens they have."""
+    lengths = np.diff(window_start)[windows]
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    return start, np.repeat(window_start[:-1][windows] - start[:-1], lengths) + np.arange(start[-1])
 
 
 def _one_hot(values: NDArray[np.integer], size: int) -> NDArray[np.float32]:
@@ -126,11 +109,11 @@ def _one_hot(values: NDArray[np.integer], size: int) -> NDArray[np.float32]:
 
 
 def _log2(values: NDArray[np.generic], scale: float) -> NDArray[np.float32]:
-    return (np.log2(1.0 + values.astype(np.float64)) / scale).astype(np.float32)
+    return np.asarray(np.log2(1.0 + values.astype(np.float64)) / scale, np.float32)
 
 
-def _token_features(trace: Trace) -> NDArray[np.float32]:
-    static = trace.static
+def _token_features(trace: Trace, start: NDArray[np.int64], tokens: NDArray[np.int64]) -> NDArray[np.float32]:
+    static, token_static = trace.static, trace.token_static[tokens]
     by_static = np.concatenate(
         [
             _one_hot(static["opcode_class"], len(OPCODE_CLASSES)),
@@ -138,16 +121,16 @@ def _token_features(trace: Trace) -> NDArray[np.float32]:
             _one_hot(static["address_space"], len(ADDRESS_SPACES)),
         ],
         axis=1,
-    )[trace.token_static]
+    )[token_static]
     sizes = np.stack(
         [
             _log2(static["bits"], 6.0),
-            np.log2(np.maximum(static["vector_width"], 1)).astype(np.float32) / 4,
+            _log2(np.maximum(static["vector_width"], 1) - 1, 4.0),
             _log2(static["access_bytes"], 7.0),
         ],
         axis=1,
-    )[trace.token_static]
-    memory = np.append(trace.memory, np.zeros(1, trace.memory.dtype))[trace.token_memory]
+    )[token_static]
+    memory = np.append(trace.memory, np.zeros(1, trace.memory.dtype))[trace.token_memory[tokens]]
     by_memory = np.stack(
         [
             *(_log2(memory[name], 8.0) for name in _MEMORY_LOGS),
@@ -155,19 +138,19 @@ def _token_features(trace: Trace) -> NDArray[np.float32]:
         ],
         axis=1,
     )
-    lanes = (trace.token_lanes / SUB_GROUP_SIZE).astype(np.float32)[:, None]
+    lanes = (trace.token_lanes[tokens] / SUB_GROUP_SIZE).astype(np.float32)[:, None]
     strides = _one_hot(memory["stride_class"], len(STRIDE_CLASSES))
-    features = np.concatenate([by_static, strides, sizes, lanes, by_memory, _dependences(trace)], axis=1)
+    features: NDArray[np.float32] = np.concatenate(
+        [by_static, strides, sizes, lanes, by_memory, _dependences(trace, start, token_static)], axis=1
+    )
     assert features.shape[1] == len(FEATURE_NAMES)
     return features
 
 
-def _dependences(trace: Trace) -> NDArray[np.float32]:
+def _dependences(trace: Trace, start: NDArray[np.int64], token_static: NDArray[np.uint32]) -> NDArray[np.float32]:
     """Where in its window each token's operands come from."""
     is_load = np.isin(trace.static["opcode_class"], [OPCODE_CLASSES.index("load"), OPCODE_CLASSES.index("atomic")])
-    distance, is_from_load, count = nearest_producers(
-        trace.token_static, trace.window_start, trace.static["producers"], is_load
-    )
+    distance, is_from_load, count = nearest_producers(token_static, start, trace.static["producers"], is_load)
     near = np.divide(1.0, distance, out=np.zeros(len(distance)), where=distance > 0)
     return np.stack([near, is_from_load, count / 3.0], axis=1).astype(np.float32)
 

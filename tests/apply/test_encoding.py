@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perfvec.apply.encoding import feature_schema, keep_windows, launch_input
+from perfvec.apply.encoding import feature_schema, launch_input
 from perfvec.apply.tracing import trace
+from perfvec.arguments import parse_argument
 from perfvec.errors import FormatError
-from perfvec.model.launch_input import LaunchInput
-from perfvec.resources import NUM_RESOURCES
+from perfvec.launch import Launch
 from tests.apply.tiny import suites
 
 
@@ -30,45 +30,47 @@ def test_a_trace_of_another_pipeline_is_refused(tmp_path: Path):
         launch_input(traced)
 
 
-def windows_of(lengths: list[int], weights: list[float]) -> LaunchInput:
-    """A launch whose tokens have their number as every feature."""
-    schema = feature_schema()
-    start = np.concatenate([[0], np.cumsum(lengths)])
-    tokens = np.arange(start[-1], dtype=np.float32)[:, None]
-    return LaunchInput(
-        schema=schema,
-        token_features=np.repeat(tokens, len(schema.feature_names), axis=1),
-        token_units=np.repeat(tokens, len(schema.unit_names), axis=1),
-        window_start=start,
-        window_weight=np.array(weights),
-        context=np.zeros(len(schema.context_names), np.float32),
-        resources=np.ones(NUM_RESOURCES),
+# Work-items of a sub-group loop for different times and read from random places: hardly two windows are equal.
+IRREGULAR = """
+__kernel void wander(__global const int *next, __global const int *rounds, __global int *out) {
+  int i = get_global_id(0), place = i;
+  for (int r = 0; r < rounds[i]; ++r) place = next[place] + (r & 1);
+  out[i] = place;
+}
+"""
+
+
+def irregular_trace():
+    args = ("buffer:int32:4098:indices(4096)", "buffer:int32:4096:uniform(1,60)", "buffer:int32:4096")
+    return trace(
+        Launch(
+            source=IRREGULAR,
+            kernel_name="wander",
+            args=tuple(parse_argument(text, position=i) for i, text in enumerate(args)),
+            global_size=(4096,),
+            local_size=(64,),
+        )
     )
 
 
 def test_few_windows_are_all_kept():
-    launch = windows_of([3, 4], [1.0, 2.0])
-    assert keep_windows(launch, 2) is launch
+    traced = irregular_trace()
+    assert launch_input(traced, most_windows=None).num_tokens == traced.num_tokens
+    assert launch_input(traced, most_windows=traced.num_windows).num_tokens == traced.num_tokens
 
 
-def test_the_heaviest_windows_are_kept_as_they_are_and_the_others_stand_for_all():
-    rng = np.random.default_rng(3)
-    lengths = rng.integers(1, 9, 200)
-    weights = np.append(rng.uniform(0.5, 1.5, 199), 1e6)
-    launch = windows_of(lengths.tolist(), weights.tolist())
-    kept = keep_windows(launch, 50)
-    assert kept.num_windows == 50
-    assert kept.window_weight[-1] == pytest.approx(1e6, rel=1e-3)  # but for the factor that makes the sums exact
-    last = int(lengths[-1])
-    assert kept.token_features[-last:, 0].tolist() == launch.token_features[-last:, 0].tolist()
+def test_a_sample_of_the_windows_stands_for_all():
+    traced = irregular_trace()
+    assert traced.num_windows > 500
+    whole, kept = launch_input(traced, most_windows=None), launch_input(traced, most_windows=100)
+    assert kept.num_windows == 100
     # Instructions and units add up to those of all windows; float32 units, hence 1e-6.
-    assert kept.token_weight.sum() == pytest.approx(launch.token_weight.sum(), rel=1e-12)
-    assert kept.token_weight @ kept.token_units == pytest.approx(launch.token_weight @ launch.token_units, rel=1e-6)
-    # Light windows are drawn in proportion to the instructions they stand for: these add up to about all of them.
-    assert kept.token_weight[:-last].sum() == pytest.approx(launch.token_weight[:-last].sum(), rel=0.2)
-    assert kept.resources is launch.resources
-    # Tokens of a window stay together, in order.
-    for start, stop in zip(kept.window_start[:-1], kept.window_start[1:], strict=True):
-        assert np.diff(kept.token_features[start:stop, 0]).tolist() == [1.0] * (stop - start - 1)
-    again = keep_windows(launch, 50)
+    assert kept.token_weight.sum() == pytest.approx(whole.token_weight.sum(), rel=1e-12)
+    assert kept.token_weight @ kept.token_units == pytest.approx(whole.token_weight @ whole.token_units, rel=1e-6)
+    # What is left to chance is how features differ between windows.
+    mean = [launch.token_weight @ launch.token_features / launch.token_weight.sum() for launch in (kept, whole)]
+    assert mean[0] == pytest.approx(mean[1], abs=0.02)
+    assert np.array_equal(kept.resources, whole.resources)
+    again = launch_input(traced, most_windows=100)
     assert np.array_equal(again.window_weight, kept.window_weight)
+    assert np.array_equal(again.token_features, kept.token_features)

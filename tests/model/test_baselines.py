@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from synthetic_launches import make_training_set
+from tests.model.synthetic_launches import make_training_set
 
 from perfvec.errors import ModelError
 from perfvec.model.baselines import (

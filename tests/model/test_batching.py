@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from synthetic_launches import make_training_set
+from tests.model.synthetic_launches import make_training_set
 
 from perfvec.model.batching import WindowChoice, all_windows, make_batch, sample_windows, window_units
 from perfvec.model.launch_input import launch_profile
@@ -49,7 +49,9 @@ def test_double_precision_where_it_counts(launches):
 
 
 def test_few_windows_are_all_taken(launches):
-    choice = sample_windows(launches[0], 10_000, np.random.default_rng(0), units=window_units(launches[0]))
+    choice = sample_windows(
+        launches[0].window_weight, 10_000, np.random.default_rng(0), units=window_units(launches[0])
+    )
     assert (choice.unit_scale == 1).all()
     np.testing.assert_array_equal(choice.weights, launches[0].window_weight)
 
@@ -61,7 +63,7 @@ def test_sampling_takes_as_many_as_asked_and_has_no_bias(launches):
     total = np.zeros(launch.num_windows)
     draws = 4000
     for _ in range(draws):
-        choice = sample_windows(launch, 4, rng, units=window_units(launch))
+        choice = sample_windows(launch.window_weight, 4, rng, units=window_units(launch))
         assert isinstance(choice, WindowChoice) and len(choice.windows) == 4
         total[choice.windows] += choice.weights
     # A window drawn with probability q has relative deviation sqrt((1 − q) ÷ q ÷ draws); six of them.
@@ -79,7 +81,7 @@ def test_the_heaviest_windows_are_always_drawn():
     weight[2] = 1e9
     launch = replace(launch, window_weight=weight)
     for seed in range(20):
-        choice = sample_windows(launch, 3, np.random.default_rng(seed), units=window_units(launch))
+        choice = sample_windows(launch.window_weight, 3, np.random.default_rng(seed), units=window_units(launch))
         assert choice.weights[choice.windows.tolist().index(2)] == pytest.approx(1e9, rel=1e-12)
 
 
@@ -95,7 +97,7 @@ def test_units_of_a_window_are_the_sum_over_its_tokens(launches):
 def test_drawn_windows_have_the_whole_launchs_units(launches):
     launch = max(launches, key=lambda one: one.num_windows)
     total = launch.token_weight @ np.concatenate([launch.token_units, np.ones((launch.num_tokens, 1))], axis=1)
-    choice = sample_windows(launch, 4, np.random.default_rng(1), units=window_units(launch))
+    choice = sample_windows(launch.window_weight, 4, np.random.default_rng(1), units=window_units(launch))
     batch = make_batch([launch], launch_profile(launch)[None], [choice])
     drawn = sum(torch.einsum("btv,b->v", bucket.units_BTV.double(), bucket.weight_B) for bucket in batch.buckets)
     # Every window of this truth uses every unit that the kernel uses. Units are single precision.

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from synthetic_launches import SCHEMA, make_training_set
+from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 from perfvec.errors import ModelError
 from perfvec.model.launch_input import FeatureSchema, LaunchInput, check_same_schema, launch_profile

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from synthetic_launches import make_training_set
+from tests.model.synthetic_launches import make_training_set
 
 from perfvec import metrics
 from perfvec.errors import ConfigError, ModelError

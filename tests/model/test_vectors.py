@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from synthetic_launches import SCHEMA, make_training_set
+from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 from perfvec.errors import ModelError
 from perfvec.model.config import ModelConfig

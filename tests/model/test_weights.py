@@ -5,9 +5,10 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from synthetic_launches import make_training_set
+from tests.model.synthetic_launches import make_training_set
 
 from perfvec.errors import FormatError, ModelError
+from perfvec.model.calibration import posterior
 from perfvec.model.config import ModelConfig, TrainingConfig
 from perfvec.model.training import train
 from perfvec.model.vectors import predict
@@ -68,6 +69,25 @@ def test_a_launch_of_another_schema_is_refused(model, dataset):
     for use in (lambda: model.encode([other]), lambda: model.contributions(other)):
         with pytest.raises(ModelError, match="saxpy has features_version 9, the model expects 1"):
             use()
+
+
+def test_measuring_a_device_makes_it_predictable(model, dataset):
+    # Half of the launches calibrate the first device as if it were new; the model's own error is the noise.
+    belief = model.device_prior(dataset.seconds_per_unit[0])
+    programs, times = model.encode(dataset.launches), dataset.times[:, 0]
+    half = posterior(belief.mean, belief.covariance, programs[::2], times[::2], 0.05)
+    before = np.abs(programs[1::2] @ belief.mean / times[1::2] - 1)
+    after = np.abs(programs[1::2] @ half.mean / times[1::2] - 1)
+    assert np.median(after) < np.median(before)
+
+
+def test_devices_without_what_is_their_own(model, dataset):
+    table = model.datasheet_devices
+    assert table.kinds == ("datasheet", "datasheet")
+    # Equal up to the datasheet's logarithm.
+    np.testing.assert_allclose(
+        table.row("device1"), model.device_from_datasheet(dataset.seconds_per_unit[1]), rtol=1e-12
+    )
 
 
 def test_a_datasheet_of_the_wrong_length_is_refused(model):
