@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from tests.model.synthetic_launches import make_training_set
 
 from perfvec.errors import ModelError
 from perfvec.model.baselines import (
@@ -11,6 +10,7 @@ from perfvec.model.baselines import (
     TreeBaseline,
     baseline_input,
 )
+from tests.model.synthetic_launches import make_training_set
 
 BASELINES = {
     "geometric": ConstantBaseline,

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import torch
-from tests.model.synthetic_launches import make_training_set
 
 from perfvec.model.batching import WindowChoice, all_windows, make_batch, sample_windows, window_units
 from perfvec.model.launch_input import launch_profile
+from tests.model.synthetic_launches import make_training_set
 
 
 @pytest.fixture(scope="module")

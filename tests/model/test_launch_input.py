@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 from perfvec.errors import ModelError
 from perfvec.model.launch_input import FeatureSchema, LaunchInput, check_same_schema, launch_profile
 from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX
+from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 
 def small_launch(**changes):

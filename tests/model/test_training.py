@@ -4,7 +4,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.model.synthetic_launches import make_training_set
 
 from perfvec import metrics
 from perfvec.errors import ConfigError, ModelError
@@ -13,6 +12,7 @@ from perfvec.model.config import ModelConfig, TrainingConfig
 from perfvec.model.training import BatchStream, LaunchData, train
 from perfvec.model.training_set import split_families
 from perfvec.model.vectors import predict
+from tests.model.synthetic_launches import make_training_set
 
 SMALL = TrainingConfig(
     model=ModelConfig(encoder="pooled", hidden=16, launch_hidden=16, dropout=0.0),

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 from perfvec.errors import ModelError
 from perfvec.model.config import ModelConfig
@@ -11,6 +10,7 @@ from perfvec.model.launch_input import LaunchInput, launch_profile
 from perfvec.model.program_encoder import Normaliser, ProgramEncoder
 from perfvec.model.vectors import contributions, encode, predict
 from perfvec.resources import NUM_RESOURCES
+from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 # Gates are computed in single precision, in an order that depends on how windows are batched.
 SINGLE = 2e-6

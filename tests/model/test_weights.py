@@ -5,7 +5,6 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from tests.model.synthetic_launches import make_training_set
 
 from perfvec.errors import FormatError, ModelError
 from perfvec.model.calibration import posterior
@@ -13,6 +12,7 @@ from perfvec.model.config import ModelConfig, TrainingConfig
 from perfvec.model.training import train
 from perfvec.model.vectors import predict
 from perfvec.model.weights import TrainedModel
+from tests.model.synthetic_launches import make_training_set
 
 
 @pytest.fixture(scope="module")
