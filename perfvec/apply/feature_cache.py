@@ -1,12 +1,12 @@
 """What the model sees of launches, kept on disk by content: traced once, on all cores.
 
-A file is named by the launch's digest, its folder by the versions that the contents depend on. It holds either the
-features or why the launch could not be traced (format `perfvec-features`; docs/format.md).
+A file is named by the launch's digest, its folder by the versions and the code that the contents depend on. It holds
+either the features or why the launch could not be traced (format `perfvec-features`; docs/format.md).
 """
 
 from __future__ import annotations
 
-import json
+import hashlib
 import logging
 import multiprocessing
 import os
@@ -38,6 +38,15 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "perfvec-features"
 FORMAT_VERSION = 1
+_PACKAGE = Path(__file__).resolve().parent.parent
+_CODE = (
+    "program/**/*.py",
+    "arguments.py",
+    "trace_data.py",
+    "resources.py",
+    "model/batching.py",
+    "apply/encoding.py",
+)
 _UNITS = {
     "token_features": "see FEATURE_NAMES",
     "token_units": "see TOKEN_UNITS",
@@ -74,10 +83,8 @@ class FeatureCache:
 
         schema = feature_schema()
         base = Path(platformdirs.user_cache_dir("perfvec")) if root is None else Path(root)
-        # Names and versions both: a column that changes its meaning must change one of them.
-        state = json.dumps([schema.feature_names, schema.unit_names, schema.context_names])
         versions = f"p{PIPELINE_VERSION}-f{schema.features_version}-r{schema.resources_version}-w{MOST_WINDOWS}"
-        return cls(folder=base / "features" / f"{versions}-{_short_hash(state)}", schema=schema)
+        return cls(folder=base / "features" / f"{versions}-{_code_hash(_PACKAGE, _CODE)}", schema=schema)
 
     def path(self, digest: str) -> Path:
         """The file of a launch."""
@@ -134,10 +141,12 @@ class FeatureCache:
         return LaunchInput(schema=self.schema, name=name, **arrays)
 
 
-def _short_hash(text: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+def _code_hash(package: Path, patterns: Sequence[str]) -> str:
+    """8 hex digits of the code that features follow from: half a data set of another tracer would spoil a training."""
+    state = hashlib.sha256()
+    for path in sorted({path for pattern in patterns for path in package.glob(pattern)}):
+        state.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return state.hexdigest()[:8]
 
 
 # ---- on all cores -----------------------------------------------------------------------------------------------

@@ -46,13 +46,13 @@ def progress_bar(stream: TextIO, *, delay_s: float = DELAY_S) -> Iterator[OnProg
 class _DelayedBar:
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[count]}"),
             TimeElapsedColumn(),
             console=Console(file=stream),
             transient=True,
@@ -78,5 +78,6 @@ class _DelayedBar:
             if name != what:
                 self._progress.update(task, visible=False)
         if what not in self._tasks:
-            self._tasks[what] = self._progress.add_task(what, total=total or None)
-        self._progress.update(self._tasks[what], completed=done, total=total or None, visible=True)
+            self._tasks[what] = self._progress.add_task(what, total=total or None, count="")
+        count = f"{done}/{total}" if total else ""
+        self._progress.update(self._tasks[what], completed=done, total=total or None, count=count, visible=True)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from perfvec.apply.feature_cache import FeatureCache, fill
+from perfvec.apply.feature_cache import FeatureCache, _code_hash, fill
 from perfvec.errors import FormatError
 from perfvec.launch import Launch
 from perfvec.model.launch_input import LaunchInput
@@ -78,11 +77,16 @@ def test_a_damaged_file_is_made_again(tmp_path: Path):
     assert not list(cache.folder.rglob("*.part"))
 
 
-def test_other_versions_have_other_folders(tmp_path: Path):
+def test_other_versions_and_other_code_have_other_folders(tmp_path: Path):
     cache = FeatureCache.open(tmp_path)
-    schema = replace(cache.schema, features_version=cache.schema.features_version + 1)
     assert f"-f{cache.schema.features_version}-" in cache.folder.name
-    assert schema != cache.schema
+    assert FeatureCache.open(tmp_path).folder == cache.folder
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.py").write_text("x = 1")
+    before = _code_hash(tmp_path, ("deep/**/*.py", "absent.py"))
+    assert _code_hash(tmp_path, ("deep/**/*.py", "absent.py")) == before
+    (tmp_path / "deep" / "a.py").write_text("x = 2")
+    assert _code_hash(tmp_path, ("deep/**/*.py", "absent.py")) != before
 
 
 def test_processes_trace_side_by_side(tmp_path: Path):
