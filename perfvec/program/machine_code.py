@@ -12,6 +12,7 @@ from perfvec.errors import UnsupportedError
 from perfvec.program.native import NativeKernel
 
 _ALIGN = 128
+CODE_LEVEL = 2  # of LLVM's code generator
 _SYMBOL_TABLE = 2  # type of an ELF section
 
 
@@ -36,7 +37,7 @@ class CompiledKernel:
                 f"it: {error}"
             ) from error
         machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=CODE_LEVEL, jit=True
         )
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
