@@ -6,11 +6,14 @@ pass pipeline, because the trained model depends on the instructions that it lea
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -90,13 +93,28 @@ def _oclgrind_front_end() -> FrontEnd | None:
         # The plain program: pyopencl's own build() adds options, a cache and a constant that changes each time.
         program = cl._cl._Program(context, source)  # pyright: ignore
         try:
-            program._build(" ".join(("-cl-opt-disable", *build_options)).encode(), context.devices)
+            with _silenced_stderr():
+                program._build(" ".join(("-cl-opt-disable", *build_options)).encode(), context.devices)
         except cl.RuntimeError as error:
             log = str(program.get_build_info(context.devices[0], cl.program_build_info.LOG)).strip("\x00\n ")
             raise SourceError(f"{source_name} does not compile:\n{log.replace('input.cl', source_name)}") from error
         return program.get_info(cl.program_info.BINARIES)[0]
 
     return compile_with_oclgrind
+
+
+@contextmanager
+def _silenced_stderr() -> Iterator[None]:
+    """Keep the compiler's own count of errors off the terminal: the message that is raised has them all."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @cache
