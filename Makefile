@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench opencl clean
+.PHONY: demo test check bench bench-trace opencl clean
 
 demo: $(VENV)/installed
 	@$(BIN)/perfvec predict traces/dense/gemm.cl --kernel gemm_tiled --global 1024,1024 --local 16,16 --define TILE=16 \
@@ -12,13 +12,19 @@ demo: $(VENV)/installed
 	  --arg int32:1024 --arg int32:1024 --arg int32:1024
 
 test: $(VENV)/installed-dev opencl
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+
+# Each benchmark prints a table and ends in one line of JSON.
+bench: bench-trace
+
+bench-trace: $(VENV)/installed
+	$(BIN)/python experiments/bench/trace.py
 
 # A virtual environment even where Debian's python3-venv is not installed: virtualenv then comes through pip.
 $(VENV)/bin/python:
@@ -37,7 +43,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "Installing what tests and checks need ..."
-	@$(PIP) hypothesis import-linter pandas pre-commit pyright pytest ruff
+	@$(PIP) hypothesis import-linter pandas pre-commit pyright pytest pytest-xdist ruff
 	@touch $@
 
 # PoCL is the tests' second opinion. Without the right to install it, the tests that need it skip and say so.

@@ -10,7 +10,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def content_folder(name: str) -> Path:
-    """the folder `traces` or `archs`, wherever this installation keeps it.
+    """The folder `traces`, `archs` or `experiments`, wherever this installation keeps it.
 
     Raises:
         FormatError: Neither place has it.
