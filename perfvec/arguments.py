@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
@@ -88,7 +88,7 @@ def _periodic(draw: Callable[[int], NDArray[np.generic]], count: int, dtype: np.
     return block if count <= RANDOM_PERIOD else np.resize(block, count)
 
 
-def _constant(rng: np.random.Generator, count: int, dtype: np.dtype, value: float = 0.0) -> NDArray[np.generic]:
+def _constant(_rng: np.random.Generator, count: int, dtype: np.dtype, value: float = 0.0) -> NDArray[np.generic]:
     return np.full(count, value, dtype)
 
 
@@ -107,7 +107,7 @@ def _normal(
 
 
 def _arange(
-    rng: np.random.Generator, count: int, dtype: np.dtype, start: float = 0.0, step: float = 1.0
+    _rng: np.random.Generator, count: int, dtype: np.dtype, start: float = 0.0, step: float = 1.0
 ) -> NDArray[np.generic]:
     return _cast(start + step * np.arange(count), dtype)
 
@@ -154,6 +154,10 @@ INITIALISERS: dict[str, tuple[Fill, int, int]] = {
     "sorted": (_sorted, 0, 2),  # sorted(low, high): uniform numbers in rising order
     "offsets": (_offsets, 1, 2),  # offsets(total, skew): CSR row offsets from 0 to total, log-normal row lengths
 }
+
+
+# Initialisers whose contents repeat after RANDOM_PERIOD scalars.
+PERIODIC = ("constant", "uniform", "normal", "indices")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +226,12 @@ class BufferArg:
         """Size in bytes."""
         return self.count * self.element.num_bytes
 
+    def one_period(self) -> BufferArg:
+        """The part of the buffer that has to be generated: the rest of the contents repeats it."""
+        lanes = self.element.num_lanes_stored
+        repeats = self.data is None and self.initialiser.name in PERIODIC and self.count * lanes > RANDOM_PERIOD
+        return replace(self, count=RANDOM_PERIOD // lanes) if repeats else self
+
     def array(self) -> NDArray[np.generic]:
         """Make the contents: a fresh, writable array of scalars, shape `(count * stored lanes,)`."""
         dtype = np.dtype(self.element.scalar)
@@ -252,7 +262,9 @@ class ScalarArg:
             info = np.iinfo(dtype)
             for value in self.values:
                 if int(value) != value or not info.min <= value <= info.max:
-                    raise LaunchError(f"{value} is not a {self.element}: allowed are whole numbers {info.min} to {info.max}")
+                    raise LaunchError(
+                        f"{value} is not a {self.element}: allowed are whole numbers {info.min} to {info.max}"
+                    )
 
     def array(self) -> NDArray[np.generic]:
         """The value as stored in memory, shape `(stored lanes,)`; a 3-vector is padded to 4."""
@@ -338,8 +350,8 @@ def _count(text: str, where: str) -> int:
         return int(text)
     except ValueError as error:
         raise LaunchError(
-            f"{text!r} in argument {where!r} is not a whole number; the forms are buffer:DTYPE:COUNT[:INITIALISER][~SEED], "
-            "DTYPE:VALUE and local:DTYPE:COUNT"
+            f"{text!r} in argument {where!r} is not a whole number; the forms are "
+            "buffer:DTYPE:COUNT[:INITIALISER][~SEED], DTYPE:VALUE and local:DTYPE:COUNT"
         ) from error
 
 

@@ -146,9 +146,7 @@ class Launch:
         if local_size is None:
             local_size = default_local_size(sizes)
         groups = (local_size,) if isinstance(local_size, int) else tuple(local_size)
-        parsed = tuple(
-            parse_argument(arg, position=i) if isinstance(arg, str) else arg for i, arg in enumerate(args)
-        )
+        parsed = tuple(parse_argument(arg, position=i) if isinstance(arg, str) else arg for i, arg in enumerate(args))
         return cls(
             source=source,
             kernel_name=kernel_name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyopencl as cl
 # on disk that threads and processes contend for.
 from pyopencl._cl import _Program
 
-from perfvec.arguments import RANDOM_PERIOD, BufferArg, LocalArg, ScalarArg
+from perfvec.arguments import BufferArg, LocalArg, ScalarArg
 from perfvec.errors import KernelNotFoundError, LaunchError, OpenCLError, SourceError
 from perfvec.launch import Launch
 from perfvec.units import NS_PER_S, format_bytes
@@ -22,8 +22,6 @@ from perfvec.units import NS_PER_S, format_bytes
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Their contents repeat with RANDOM_PERIOD scalars (perfvec.arguments).
-_PERIODIC = ("constant", "uniform", "normal", "indices")
 _BUILD_LOG_SHOWN = 4000
 _ARGUMENT_ERRORS = (
     cl.status_code.INVALID_ARG_SIZE,
@@ -97,14 +95,7 @@ def build_program(
 
 def host_buffer(arg: BufferArg) -> HostBuffer:
     """Generate a buffer's contents, as one period where they repeat."""
-    return HostBuffer(block=_generated(arg).array(), num_bytes=arg.num_bytes)
-
-
-def _generated(arg: BufferArg) -> BufferArg:
-    """The part of a buffer that has to be generated: the rest repeats it."""
-    lanes = arg.element.num_lanes_stored
-    is_periodic = arg.data is None and arg.initialiser.name in _PERIODIC and arg.count * lanes > RANDOM_PERIOD
-    return replace(arg, count=RANDOM_PERIOD // lanes) if is_periodic else arg
+    return HostBuffer(block=arg.one_period().array(), num_bytes=arg.num_bytes)
 
 
 def host_buffers(launch: Launch) -> dict[int, HostBuffer]:
@@ -114,7 +105,7 @@ def host_buffers(launch: Launch) -> dict[int, HostBuffer]:
 
 def host_bytes(launch: Launch) -> int:
     """Host memory that `host_buffers` takes."""
-    return sum(_generated(arg).num_bytes for arg in launch.args if isinstance(arg, BufferArg))
+    return sum(arg.one_period().num_bytes for arg in launch.args if isinstance(arg, BufferArg))
 
 
 def upload(queue: cl.CommandQueue, contents: HostBuffer) -> cl.Buffer:

@@ -14,6 +14,7 @@ import numpy as np
 from perfvec.arguments import Argument, LocalArg, ScalarArg
 from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
 from perfvec.program.accesses import CONSTANT, LOCAL, PRIVATE
+from perfvec.program.buffers import aligned_zeros, make_buffer
 from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
 from perfvec.program.frontend import compile_kernel
 from perfvec.program.ir import Parameter, parse_kernel, pointer_space, vector_parts
@@ -128,12 +129,12 @@ class Execution:
         for memory, offset in zip(memories.private, memories.private_offsets, strict=True):
             self._bind(memory, offset, "private")
         sizes = [*(memory.num_bytes for memory in memories.local), *local_args]
-        self._local = _aligned(max(sum(map(self._local_bytes, sizes)), _ALIGN))
+        self._local = aligned_zeros(max(sum(map(self._local_bytes, sizes)), _ALIGN))
         self._local_next = self._pin(self._local)
         for memory in memories.local:
             self._bind_local(memory)
         for memory, variable in memories.tables:
-            contents = _aligned(memory.num_bytes)
+            contents = aligned_zeros(memory.num_bytes)
             contents[:] = np.frombuffer(self.compiled.table(memory.symbol, memory.num_bytes), np.uint8)
             self._bind(memory, self._pin(contents), "constant" if variable.address_space == CONSTANT else "global")
 
@@ -193,10 +194,8 @@ class Execution:
         memory = Memory(number=number, name=parameter.name[1:], num_bytes=argument.num_bytes)
         if isinstance(argument, LocalArg):
             return self._bind_local(memory).to_bytes(8, "little")
-        data = argument.array()
-        array = _aligned(data.nbytes)
-        array[:] = data.view(np.uint8)
-        self.buffers[position] = array.view(data.dtype)
+        array = make_buffer(argument)
+        self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
 
     def _value_bytes(self, where: str, type_text: str, argument: ScalarArg) -> bytes:
@@ -244,8 +243,8 @@ class Execution:
             "local_sizes": np.array((*launch.local_size, *ones)[:4], np.int64),
             "offsets": np.array((*launch.global_offset, 0, 0, 0)[:4], np.int64),
             "pcs": self._pcs,
-            "regs": _aligned(max(_ALIGN, self.compiled.regs_bytes * self.num_sub_groups)),
-            "private": _aligned(max(_ALIGN, private_bytes * self.num_sub_groups * SUB_GROUP_SIZE)),
+            "regs": aligned_zeros(max(_ALIGN, self.compiled.regs_bytes * self.num_sub_groups)),
+            "private": aligned_zeros(max(_ALIGN, private_bytes * self.num_sub_groups * SUB_GROUP_SIZE)),
         }
         for name, array in tables.items():
             self._set(name, self._pin(array))
@@ -355,10 +354,3 @@ class Execution:
     def results(self) -> dict[int, NDArray[np.generic]]:
         """Contents of the buffers now, by argument position."""
         return self.buffers
-
-
-def _aligned(num_bytes: int) -> NDArray[np.uint8]:
-    """Zeroed bytes at an address that any access may start from."""
-    raw = np.zeros(num_bytes + _ALIGN, np.uint8)
-    start = -raw.ctypes.data % _ALIGN
-    return raw[start : start + num_bytes]
