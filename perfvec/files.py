@@ -7,12 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perfvec.errors import FormatError
 
 if TYPE_CHECKING:
     import h5py
+    from numpy.typing import NDArray
 
 
 @contextmanager
@@ -86,3 +87,31 @@ def check_format(group: h5py.Group, *, where: str, kind: str, versions: tuple[in
             f"{where} has {kind} format version {found_version}; this release reads {allowed}. "
             "Upgrade perfvec, or write the file again with this release."
         )
+
+
+def array_of(group: h5py.Group, name: str) -> NDArray[Any]:
+    """The contents of a dataset.
+
+    Raises:
+        FormatError: There is no dataset of that name.
+    """
+    import h5py
+
+    item = group.get(name)
+    if not isinstance(item, h5py.Dataset):
+        raise FormatError(f"{group.file.filename} is damaged: it has no dataset {name!r}; write it again")
+    return item[()]
+
+
+def group_of(group: h5py.Group, name: str) -> h5py.Group:
+    """A group inside another.
+
+    Raises:
+        FormatError: There is no group of that name.
+    """
+    import h5py
+
+    item = group.get(name)
+    if not isinstance(item, h5py.Group):
+        raise FormatError(f"{group.file.filename} is damaged: it has no group {name!r}; write it again")
+    return item

@@ -13,7 +13,7 @@ import numpy as np
 
 from perfvec.arguments import Argument, BufferArg, LocalArg, parse_argument
 from perfvec.errors import FormatError, LaunchError
-from perfvec.files import check_format, read_h5, whole_file
+from perfvec.files import array_of, check_format, group_of, read_h5, whole_file
 
 if TYPE_CHECKING:
     import h5py
@@ -210,10 +210,12 @@ def read_launch(group: h5py.Group) -> Launch:
     try:
         recipe = json.loads(str(group.attrs["recipe"]))
         args = [parse_argument(text, position=i) for i, text in enumerate(recipe["args"])]
-        for name, dataset in group.get("data", {}).items():
-            args[int(name)] = replace(args[int(name)], data=bytes(dataset[()]))
+        for name in map(str, group_of(group, "data") if "data" in group else ()):
+            arg = args[int(name)]
+            assert isinstance(arg, BufferArg)
+            args[int(name)] = replace(arg, data=array_of(group, f"data/{name}").tobytes())
         return Launch(
-            source=bytes(group["source"][()]).decode(),
+            source=array_of(group, "source").tobytes().decode(),
             kernel_name=recipe["kernel_name"],
             args=tuple(args),
             global_size=tuple(recipe["global_size"]),
@@ -222,5 +224,5 @@ def read_launch(group: h5py.Group) -> Launch:
             build_options=tuple(recipe["build_options"]),
             source_name=str(group.attrs["source_name"]),
         )
-    except (KeyError, ValueError, IndexError, TypeError, LaunchError) as error:
+    except (AssertionError, KeyError, ValueError, IndexError, TypeError, LaunchError) as error:
         raise FormatError(f"{group.file.filename} holds a damaged launch: {error}; write it again") from error

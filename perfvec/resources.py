@@ -45,7 +45,7 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(name="atomic_passes", unit="pass", meaning="atomics times the most lanes that share one address"),
     Resource(name="barriers", unit="sub-group barrier", meaning="barriers reached by a sub-group"),
     *_ladder("issue_per_slot", "sub-group instruction", "instructions a slot runs if {slots} sub-groups are resident"),
-    *_ladder("access_per_slot", "sub-group access", "global accesses a slot waits for if {slots} sub-groups are resident"),
+    *_ladder("access_per_slot", "sub-group access", "global accesses a slot makes if {slots} sub-groups are resident"),
 )
 NUM_RESOURCES = len(RESOURCES)
 RESOURCE_INDEX = {resource.name: index for index, resource in enumerate(RESOURCES)}

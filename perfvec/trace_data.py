@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.errors import FormatError
-from perfvec.files import read_h5, whole_file
+from perfvec.files import array_of, group_of, read_h5, whole_file
 from perfvec.launch import Launch, read_launch, write_launch
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Trace:
     def window_weight(self) -> NDArray[np.float64]:
         """How often the launch executes each window, shape `(windows,)`."""
         per_entry = np.repeat(self.sub_groups["weight"], np.diff(self.stream_start))
-        return np.bincount(self.stream_window, weights=per_entry, minlength=self.num_windows)
+        return np.bincount(self.stream_window, weights=per_entry, minlength=self.num_windows).astype(np.float64)
 
     @property
     def token_weight(self) -> NDArray[np.float64]:
@@ -204,14 +204,17 @@ class Trace:
             FormatError: The file is missing, damaged, of another kind or version.
         """
         with read_h5(path, kind=FORMAT, versions=(FORMAT_VERSION,)) as file:
-            arrays = {name: file[name][()] for name in _DATASETS}
+            arrays = {name: array_of(file, name) for name in _DATASETS}
             try:
                 context = LaunchContext(**json.loads(str(file.attrs["context"])))
-                pipeline_version = int(file.attrs["pipeline_version"])
+                pipeline_version = int(str(file.attrs["pipeline_version"]))
             except (KeyError, ValueError, TypeError) as error:
                 raise FormatError(f"{path} is damaged: {error}; trace the launch again") from error
             trace = cls(
-                launch=read_launch(file["launch"]), pipeline_version=pipeline_version, context=context, **arrays
+                launch=read_launch(group_of(file, "launch")),
+                pipeline_version=pipeline_version,
+                context=context,
+                **arrays,
             )
         trace.check(str(path))
         return trace

@@ -1,7 +1,8 @@
-"""OpenCL devices for tests, and every reason to skip for the lack of one."""
+"""OpenCL devices and data for tests, and every reason to skip for the lack of one."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,3 +31,8 @@ def _device(platform_name: str, *, hint: str) -> cl.Device:
         if platform.name == platform_name:
             return platform.get_devices()[0]
     return pytest.skip(f"the OpenCL platform {platform_name!r} is not installed ({hint})")
+
+
+def shared_file(path: Path) -> Path:
+    """A file of the data sets that lie beside a developer's checkout. Skips the test where it is not there."""
+    return path if path.is_file() else pytest.skip(f"{path} is not there; it is no part of the repository")

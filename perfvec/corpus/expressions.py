@@ -6,10 +6,11 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from perfvec.errors import ConfigError
 
-_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -20,7 +21,7 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.LShift: lambda a, b: int(a) << int(b),
     ast.RShift: lambda a, b: int(a) >> int(b),
 }
-_FUNCTIONS: dict[str, Callable[..., float]] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "min": min,
     "max": max,
     "abs": abs,

@@ -30,7 +30,7 @@ class ModelConfig:
     hidden: int = 64
     layers: int = 2
     launch_hidden: int = 64
-    dropout: float = 0.1
+    dropout: float = 0.2
 
     def __post_init__(self) -> None:
         for name in ("dim", "hidden", "layers", "launch_hidden"):

@@ -24,6 +24,8 @@ from perfvec.model.layout import VectorLayout, make_layout
 from perfvec.resources import NUM_RESOURCES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from perfvec.model.batching import LaunchBatch, WindowBucket
@@ -45,10 +47,16 @@ class Normaliser(nn.Module):
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("deviation", torch.ones(size))
 
-    def fit(self, rows: NDArray[np.float32]) -> None:
-        """Take mean and deviation from rows `(n, size)`; a column that never varies keeps deviation 1."""
-        mean = rows.mean(axis=0, dtype=np.float64)
-        deviation = rows.std(axis=0, dtype=np.float64)
+    def fit(self, pieces: Sequence[NDArray[np.float32]]) -> None:
+        """Take mean and deviation from all rows of several arrays `(n, size)`.
+
+        The arrays of a whole corpus are never joined: they would not fit in memory twice. A column that never varies
+        keeps deviation 1.
+        """
+        count = sum(len(piece) for piece in pieces)
+        mean = sum(piece.sum(axis=0, dtype=np.float64) for piece in pieces) / count
+        square = sum(np.square(piece - mean).sum(axis=0) for piece in pieces)
+        deviation = np.sqrt(square / count)
         # Rounding leaves a constant column with a tiny deviation; dividing by it would blow rounding up.
         is_constant = deviation <= 1e-6 * np.maximum(np.abs(mean), 1.0)
         self.mean.copy_(torch.from_numpy(mean))

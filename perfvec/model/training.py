@@ -291,8 +291,8 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         schema = dataset.launches[0].schema
         data = LaunchData(dataset, config)
         encoder = ProgramEncoder(schema, config.model)
-        encoder.feature_norm.fit(np.concatenate([launch.token_features for launch in data.train_set.launches]))
-        encoder.profile_norm.fit(np.stack([launch_profile(launch) for launch in data.train_set.launches]))
+        encoder.feature_norm.fit([launch.token_features for launch in data.train_set.launches])
+        encoder.profile_norm.fit([launch_profile(launch)[None] for launch in data.train_set.launches])
         network = Network(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout))
         module = TrainingModule(network, config)
         _fit(module, data, folder)

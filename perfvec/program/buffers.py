@@ -72,7 +72,7 @@ def _mapped_again(contents: NDArray[np.uint8], num_bytes: int) -> NDArray[np.uin
     size = -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
     handle = os.memfd_create("perfvec")
     try:
-        os.write(handle, contents)
+        os.write(handle, contents.data)
         access = mmap.PROT_READ | mmap.PROT_WRITE
         base = _checked(libc.mmap(None, size, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0))
         for start in range(0, size, len(contents)):

@@ -98,7 +98,8 @@ def _oclgrind_front_end() -> FrontEnd | None:
         except cl.RuntimeError as error:
             log = str(program.get_build_info(context.devices[0], cl.program_build_info.LOG)).strip("\x00\n ")
             raise SourceError(f"{source_name} does not compile:\n{log.replace('input.cl', source_name)}") from error
-        return program.get_info(cl.program_info.BINARIES)[0]
+        binaries: list[bytes] = program.get_info(cl.program_info.BINARIES)  # pyright: ignore
+        return binaries[0]
 
     return compile_with_oclgrind
 

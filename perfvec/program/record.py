@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Recorder:
         else:
             self._device_stack = (self._device_stack[0], *reuse.enlarged(*self._device_stack[:2]))
 
-    def tables(self) -> dict[str, NDArray[np.generic]]:
+    def tables(self) -> dict[str, NDArray[Any]]:
         """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""
         tokens = self._tokens[: self._scalars[windows.TOKENS]]
         stream = self._stream[: self._scalars[windows.STREAM]]

@@ -58,7 +58,7 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         pipeline_version=PIPELINE_VERSION,
         context=_context(launch, execution, static, tables["sub_groups"], lines_by_group, sample),
         static=static.rows,
-        **tables,  # pyright: ignore[reportArgumentType]
+        **tables,
     )
 
 

@@ -153,7 +153,8 @@ def test_the_counted_model_has_no_networks(launches):
 
 def test_normaliser_centres_scales_and_saturates():
     normaliser = Normaliser(2)
-    normaliser.fit(np.array([[1.0, 5.0], [3.0, 5.0]], np.float32))  # mean 2, deviation 1; a constant column
+    # Mean 2, deviation 1; a constant column.
+    normaliser.fit([np.array([[1.0, 5.0]], np.float32), np.array([[3.0, 5.0]], np.float32)])
     out = normaliser(torch.tensor([[2.0, 5.0], [2.5, 5.0], [1e6, 5.0]]))
     expected = 5 * np.tanh([[0.0, 0.0], [0.1, 0.0], [np.inf, 0.0]])
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-6)

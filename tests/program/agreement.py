@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from perfvec.arch.replay import replay
 from perfvec.arguments import BufferArg
 from perfvec.launch import Launch
-from perfvec.program import machine_code
 from tests.opencl import oclgrind_device, pocl_device
-from tests.program.launching import Buffers, execute
+from tests.program.launching import Buffers, execute, quick_machine_code
 
 # Relative bounds. Built-ins may differ by some units in the last place (OpenCL allows up to 16 for pow), and one may
 # fuse a multiplication and an addition where the other does not; sums of some hundred terms widen that.
@@ -44,7 +43,9 @@ def judge(name: str, launch: Launch, *, tolerance: float = 1.0, is_unordered: bo
         is_unordered: Whether work-items append in an order of their own: contents are sorted before they are compared.
         ulps: By how much integers may differ that hold the bits of floats.
     """
-    ours = {"optimised": execute(launch), "unoptimised": _execute_unoptimised(launch)}
+    ours = {"optimised": execute(launch)}
+    with quick_machine_code():
+        ours["unoptimised"] = execute(launch, optimise=False)
     differences: list[str] = []
     unoptimised = replace(launch, build_options=(*launch.build_options, WITHOUT_OPTIMISER))
     for oracle, device, asked in (
@@ -62,15 +63,6 @@ def judge(name: str, launch: Launch, *, tolerance: float = 1.0, is_unordered: bo
             return Verdict(name=name, oracle=oracle)
         differences += found
     return Verdict(name=name, oracle="", differences=tuple(differences))
-
-
-def _execute_unoptimised(launch: Launch) -> Buffers:
-    """Its machine code, too, is not optimised, because that takes most of the time."""
-    level, machine_code.CODE_LEVEL = machine_code.CODE_LEVEL, 0
-    try:
-        return execute(launch, optimise=False)
-    finally:
-        machine_code.CODE_LEVEL = level
 
 
 def differ(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from perfvec.arguments import Argument, parse_argument
 from perfvec.corpus.suite import SuiteLaunch, load_suites
 from perfvec.launch import Launch
+from perfvec.program import machine_code
 from perfvec.program.executor import Execution, compile_launch
 
 Buffers = dict[int, NDArray[np.generic]]
@@ -41,6 +43,16 @@ def execute(launch: Launch, *, optimise: bool = True, budget: int = 20_000_000) 
     execution = Execution(compile_launch(launch, optimise=optimise), launch, budget=budget)
     execution.run(range(execution.num_work_groups))
     return dict(execution.results())
+
+
+@contextmanager
+def quick_machine_code() -> Iterator[None]:
+    """Leave LLVM's code generator unoptimised: it takes most of the time that a short launch needs."""
+    level, machine_code.CODE_LEVEL = machine_code.CODE_LEVEL, 0
+    try:
+        yield
+    finally:
+        machine_code.CODE_LEVEL = level
 
 
 def smallest_launches() -> list[SuiteLaunch]:

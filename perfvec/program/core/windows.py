@@ -221,7 +221,7 @@ def lacking(tokens, window_slots, outcome_slots, stream, scalars, gs, gt, ds, dt
 
 
 @njit(cache=True)
-def consume(
+def consume(  # noqa: D417 (arguments that belong together are described together)
     events, addresses, segments, rows, steps, shapes, lines, scratch, words, open_tokens, opened, tokens, windows,
     window_slots, outcome_key, outcome_slots, stream, scalars, gs, gt, gf, ds, dt, df,
 ):  # fmt: skip
@@ -237,7 +237,7 @@ def consume(
         scratch: int64 scratch, see `outcomes.distinct_sectors`.
         words: int64 `(LOCAL_WORDS,)` scratch.
         open_tokens: int64 `(sub-groups, MAX_WINDOW)`, opened: int64 `(sub-groups, 2)`: windows not yet ended.
-        tokens: int64 `(capacity,)`, windows: int64 `(capacity, 2)`, window_slots: int64 `(power of two,)`: windows kept.
+        tokens: int64 `(capacity,)`, windows: int64 `(capacity, 2)`, window_slots: int64 `(power of two,)`: kept.
         outcome_key: int64 `(capacity,)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
         scalars: int64 `(9,)`; EVENT and ROW say where to go on.
