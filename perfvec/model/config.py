@@ -69,7 +69,8 @@ class TrainingConfig:
         mixed_prior: The same of what a standard deviation of the datasheet's mix adds to it.
         prior_weight: Weight of these priors against the mean loss of a measurement.
         datasheet_weight: Weight of the loss of the same launches with vectors from the datasheets alone.
-        validation_fraction: Share of the families that are held out to stop early; 0 trains on all.
+        validation_fraction: Share of the families that are held out to stop early. 0 trains on all, and so does a
+            share of fewer than three families; then the last pass counts.
         accelerator: Where to train.
         precision: Of the networks; sums are always in double precision.
     """
@@ -79,7 +80,7 @@ class TrainingConfig:
     epochs: int = 120
     patience: int = 60
     batch_launches: int = 16
-    windows_per_launch: int = 32
+    windows_per_launch: int = 16
     learning_rate: float = 2e-3
     device_learning_rate: float = 5e-2
     weight_decay: float = 1e-2

@@ -152,8 +152,11 @@ class LaunchData(lightning.LightningDataModule):
         self._training = BatchStream(self.train_set, config, weights[train_rows], epoch=0)
         self.has_validation = len(validation_rows) > 0 and bool(weights[validation_rows].any())
         self.validation_set = dataset.subset(validation_rows) if self.has_validation else self.train_set
-        stream = BatchStream(self.validation_set, config, weights[validation_rows], epoch=None)
-        self._validation = FixedBatches(tuple(stream) if self.has_validation else ())
+        self._validation = FixedBatches(
+            tuple(BatchStream(self.validation_set, config, weights[validation_rows], epoch=None))
+            if self.has_validation
+            else ()
+        )
 
     def train_dataloader(self) -> BatchStream:
         """Called before each pass, so that order and windows follow from seed and epoch, after a restart too."""

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+MIN_VALIDATION_FAMILIES = 3
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSet:
@@ -106,11 +109,13 @@ def split_families(
 
     Args:
         families: Family of each row.
-        fraction: Share of the families to validate on, rounded, and at least one if above 0 and there are two.
+        fraction: Share of the families to validate on, rounded. Where that gives fewer than three, none: one or two
+            families would choose the pass by chance.
         seed: Which families.
     """
     names = sorted(set(families))
-    count = 0 if fraction == 0 or len(names) < 2 else min(max(1, round(fraction * len(names))), len(names) - 1)
+    count = min(round(fraction * len(names)), len(names) - 1)
+    count = 0 if count < MIN_VALIDATION_FAMILIES else count
     held_out = {names[index] for index in np.random.default_rng(seed).permutation(len(names))[:count]}
     is_held_out = np.array([family in held_out for family in families])
     return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)

@@ -18,6 +18,7 @@ SMALL = TrainingConfig(
     model=ModelConfig(encoder="pooled", hidden=16, launch_hidden=16, dropout=0.0),
     epochs=4,
     batch_launches=8,
+    validation_fraction=0.4,
     accelerator="cpu",
 )
 
@@ -149,15 +150,16 @@ def test_two_passes_differ_and_a_pass_repeats(dataset):
 
 def test_families_are_never_split():
     families = tuple(f"kernel{i % 10}" for i in range(50))
-    train_rows, validation_rows = split_families(families, fraction=0.2, seed=0)
+    train_rows, validation_rows = split_families(families, fraction=0.3, seed=0)
     assert sorted([*train_rows, *validation_rows]) == list(range(50))
     held_out = {families[row] for row in validation_rows}
-    assert len(held_out) == 2 and not held_out & {families[row] for row in train_rows}
-    assert split_families(families, fraction=0.2, seed=0)[1].tolist() == validation_rows.tolist()
+    assert len(held_out) == 3 and not held_out & {families[row] for row in train_rows}
+    assert split_families(families, fraction=0.3, seed=0)[1].tolist() == validation_rows.tolist()
 
 
 @pytest.mark.parametrize(
-    ("families", "fraction", "expected"), [("aab", 0.0, 0), ("aaa", 0.5, 0), ("ab", 0.01, 1), ("ab", 1.0, 1)]
+    ("families", "fraction", "expected"),
+    [("abcdef", 0.0, 0), ("aaa", 0.5, 0), ("abcdef", 0.4, 0), ("abcdef", 0.5, 3), ("abcd", 1.0, 3)],
 )
 def test_split_leaves_something_to_train_on(families, fraction, expected):
     train_rows, validation_rows = split_families(tuple(families), fraction=fraction, seed=0)
