@@ -289,7 +289,8 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
     """
     folder = Path(out_dir)
     _claim_folder(folder, config, dataset)
-    with torch.random.fork_rng():
+    # With several GPUs PyTorch warns unless it is told which of them to leave as they were.
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(config.seed)
         schema = dataset.launches[0].schema
         data = LaunchData(dataset, config)

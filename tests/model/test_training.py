@@ -125,6 +125,18 @@ def test_logs_and_checkpoints_are_written(dataset, tmp_path):
     assert json.loads((folder / "run.json").read_text())["config"]["epochs"] == 1
 
 
+@pytest.mark.parametrize("encoder", ["conv", "lstm"])
+def test_bfloat16_trains(encoder, dataset, tmp_path):
+    config = replace(SMALL, model=replace(SMALL.model, encoder=encoder), precision="bf16-mixed")
+    half, whole = (
+        train(config, dataset, tmp_path / "half"),
+        train(replace(config, precision="32-true"), dataset, tmp_path),
+    )
+    # Three digits in the networks; the sums and the device vectors are in double precision all the same.
+    ratio = times_of(half, dataset.launches) / times_of(whole, dataset.launches)
+    np.testing.assert_allclose(ratio, 1, atol=0.1)
+
+
 def test_missing_measurements_do_not_enter(dataset, tmp_path):
     times = dataset.times.copy()
     times[::2, 0] = np.nan
