@@ -48,7 +48,7 @@ def _refusal(writer: Writer, instruction: Instruction) -> UnsupportedError:
     name = readable_name(instruction.callee)
     reason = (
         "PerfVec knows the built-ins of OpenCL C 1.2 without images and OpenCL 2.0's additions"
-        if name != instruction.callee or name.startswith("llvm.")
+        if instruction.callee.startswith(("_Z", "llvm.", "__"))
         else "it is recursive, or declared and not defined; OpenCL C allows neither"
     )
     return UnsupportedError(

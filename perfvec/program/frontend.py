@@ -32,6 +32,8 @@ _OCLGRIND_PLATFORM = "Oclgrind"
 _COST_MODEL_TRIPLE = "nvptx64-nvidia-cuda"
 _COST_MODEL_CPU = "sm_70"
 _INLINE_THRESHOLD = 100_000  # OpenCL C forbids recursion, and GPU compilers inline every call
+# Oclgrind's clang dies of inline assembly; so it becomes a call of a function whose name says what is wrong.
+_NO_ASSEMBLY = tuple(f"-D{word}=inline_assembly_is_not_OpenCL_C" for word in ("asm", "__asm", "__asm__"))
 FrontEnd: TypeAlias = Callable[[str, tuple[str, ...], str], bytes]
 _KERNEL_DEFINE = re.compile(r"^define .*?\bspir_kernel\b[^@]*@([\w$.]+)\(", re.MULTILINE)
 
@@ -92,9 +94,10 @@ def _oclgrind_front_end() -> FrontEnd | None:
     def compile_with_oclgrind(source: str, build_options: tuple[str, ...], source_name: str) -> bytes:
         # The plain program: pyopencl's own build() adds options, a cache and a constant that changes each time.
         program = cl._cl._Program(context, source)  # pyright: ignore
+        options = ("-cl-opt-disable", *_NO_ASSEMBLY, *build_options)
         try:
             with _silenced_stderr():
-                program._build(" ".join(("-cl-opt-disable", *build_options)).encode(), context.devices)
+                program._build(" ".join(options).encode(), context.devices)
         except cl.RuntimeError as error:
             log = str(program.get_build_info(context.devices[0], cl.program_build_info.LOG)).strip("\x00\n ")
             raise SourceError(f"{source_name} does not compile:\n{log.replace('input.cl', source_name)}") from error
@@ -132,7 +135,7 @@ def _clang_front_end() -> FrontEnd | None:
             command = [
                 clang, "-x", "cl", "-cl-std=CL1.2", "-O0", "-gline-tables-only", "-emit-llvm", "-c",
                 "-target", "spir64-unknown-unknown", "-Xclang", "-finclude-default-header",
-                *build_options, str(path), "-o", str(output),
+                *_NO_ASSEMBLY, *build_options, str(path), "-o", str(output),
             ]  # fmt: skip
             result = subprocess.run(command, capture_output=True, text=True, check=False)
             if result.returncode:

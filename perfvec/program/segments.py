@@ -1,7 +1,8 @@
 """Basic blocks cut into segments, the pieces that a sub-group runs in lockstep, and their order: lanes meet again.
 
 A segment ends at a barrier, and between accesses to local memory whose order between lanes matters: within a segment
-each lane runs all instructions before the next lane does, so a lane must not read what an earlier lane just wrote.
+each lane runs all instructions before the next lane does, so a lane must not read what an earlier lane just wrote. It
+also ends where it is long, because LLVM's time grows with the square of a function's length.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import final
 from perfvec.program.ir import Block, Instruction, KernelIR, pointer_space, read_type, split_top
 
 LOCAL_SPACE = 3
+MOST_ACCESSES = 128  # of a segment, about
 _FREE = frozenset(("phi", "alloca"))
+_ACCESSES = frozenset(("load", "store", "call"))
 _NOT_EXECUTED = (
     "llvm.dbg",
     "llvm.lifetime",
@@ -103,18 +106,20 @@ def make_segments(kernel: KernelIR) -> tuple[Segment, ...]:
 def _cut(block: Block) -> Iterator[tuple[list[Instruction], bool]]:
     body: list[Instruction] = []
     loaded = stored = False
+    accesses = 0
     for instruction in block.instructions[:-1]:
         if instruction.opcode in _FREE or not is_executed(instruction):
             continue
         reads, writes = _touches_local(instruction)
-        if (reads and stored) or (writes and loaded):
+        if (reads and stored) or (writes and loaded) or accesses == MOST_ACCESSES:
             yield body, False
-            body, loaded, stored = [], False, False
+            body, loaded, stored, accesses = [], False, False, 0
         loaded, stored = loaded or reads, stored or writes
+        accesses += instruction.opcode in _ACCESSES
         body.append(instruction)
         if is_barrier(instruction):
             yield body, True
-            body, loaded, stored = [], False, False
+            body, loaded, stored, accesses = [], False, False, 0
     yield body, False
 
 
