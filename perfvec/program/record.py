@@ -77,6 +77,7 @@ class Recorder:
         """Distinct cache lines that the work-groups have touched so far."""
         return int(self._device_stack[0][reuse.NUM_LINES])
 
+    @np.errstate(over="ignore")  # hash codes wrap
     def consume(self, group: int, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
         """Take in a piece of the record (the executor's `Consumer`)."""
         del group
@@ -89,6 +90,7 @@ class Recorder:
         ):  # fmt: skip
             self._enlarge(lack)
 
+    @np.errstate(over="ignore")  # hash codes wrap
     def end_group(self, group: int, weight: float) -> None:
         """End the windows of a work-group whose record has been taken in.
 
@@ -115,6 +117,7 @@ class Recorder:
             *self._device_stack[:2], num_windows * windows.MAX_WINDOW, num_windows, 0,
         )  # fmt: skip
 
+    @np.errstate(over="ignore")  # hash codes wrap
     def _enlarge(self, lack: int) -> None:
         if lack == windows.NEEDS_TOKENS:
             self._tokens = _doubled(self._tokens)

@@ -199,7 +199,7 @@ def test_module_that_is_no_module():
 
 
 def test_function_that_the_process_lacks():
-    """LLVM calls functions of the compiler's own library for numbers such as 128-bit quotients, be they there or not."""
+    """LLVM calls functions of the compiler's library for numbers such as 128-bit quotients, be they there or not."""
     native = compile_launch(_kernel("o[i] = l;")).native
     more = "declare void @pv.absent()\ndefine void @pv.user() {\n  call void @pv.absent()\n  ret void\n}\n"
     with pytest.raises(UnsupportedError, match=r"kernel 'k' computes with numbers .* would need pv\.absent"):

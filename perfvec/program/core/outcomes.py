@@ -16,8 +16,8 @@ NUM_BANKS = 32
 STRIDE_NONE, STRIDE_UNIFORM, STRIDE_UNIT, STRIDE_SMALL, STRIDE_LARGE, STRIDE_IRREGULAR = range(6)
 SMALL_STRIDE = 4  # in access sizes
 LOCAL_WORDS = 1 << 16  # words of the largest local array that is told apart: 256 KiB
-MAX_SECTORS = 192  # of one access: 32 lanes of up to 128 bytes, and some that straddle
-STAMP_SLOTS = 1024  # a power of two above the 32 lanes x 5 sectors of 128 bytes each, with room
+MAX_SECTORS = 256  # of one access that are told apart: more than 32 lanes of 128 bytes touch
+STAMP_SLOTS = 1024  # a power of two above that, with room
 
 
 @njit(cache=True)
@@ -82,7 +82,7 @@ def distinct_sectors(addresses, lanes_mask, access_bytes, scratch, epoch):
             if sector == last:
                 continue
             last = sector
-            slot = (sector * 0x9E3779B1 >> 7) & (STAMP_SLOTS - 1)
+            slot = ((sector & 0x7FFF_FFFF) * 0x9E37_79B1 >> 7) & (STAMP_SLOTS - 1)
             while scratch[MAX_SECTORS + slot] == epoch and scratch[MAX_SECTORS + STAMP_SLOTS + slot] != sector:
                 slot = (slot + 1) & (STAMP_SLOTS - 1)
             if scratch[MAX_SECTORS + slot] != epoch:

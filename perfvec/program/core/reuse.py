@@ -34,7 +34,7 @@ def new_stack(num_slots: int):
 @njit(cache=True)
 def _slot_of(table, line):
     mask = table.shape[0] - 1
-    slot = (line * 0x9E3779B97F4A7C15 >> 20) & mask
+    slot = (((line ^ line >> 31) & 0x7FFF_FFFF) * 0x9E37_79B1 >> 11) & mask
     while table[slot, LINE] != EMPTY and table[slot, LINE] != line:
         slot = (slot + 1) & mask
     return slot

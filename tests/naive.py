@@ -1,0 +1,120 @@
+"""Slow, obvious twins of fast code: what it computes, written so that one sees that it is right."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+
+def active(addresses: Sequence[int], mask: int) -> list[tuple[int, int]]:
+    """Lane and address of each lane in the mask."""
+    return [(lane, int(address)) for lane, address in enumerate(addresses) if mask >> lane & 1]
+
+
+def blocks_touched(address: int, num_bytes: int, block_bytes: int) -> range:
+    """Numbers of the aligned blocks that so many bytes from an address lie in."""
+    return range(address // block_bytes, (address + num_bytes - 1) // block_bytes + 1)
+
+
+def sectors(addresses: Sequence[int], mask: int, num_bytes: int) -> list[int]:
+    """Distinct sectors of 32 bytes, in the order in which the lanes touch them."""
+    found = (s for _, address in active(addresses, mask) for s in blocks_touched(address, num_bytes, 32))
+    return list(dict.fromkeys(found))
+
+
+def bank_passes(addresses: Sequence[int], mask: int, num_bytes: int) -> int:
+    """The most distinct words of 4 bytes that fall on one of 32 banks."""
+    words = {word for _, address in active(addresses, mask) for word in blocks_touched(address, num_bytes, 4)}
+    return max(sum(word % 32 == bank for word in words) for bank in range(32))
+
+
+def private_lines(addresses: Sequence[int], mask: int, num_bytes: int) -> tuple[int, int]:
+    """Distinct sectors and lines where word `w` of 32 lanes fills one line of 128 bytes."""
+    real = {
+        word * 128 + lane * 4
+        for lane, address in active(addresses, mask)
+        for word in blocks_touched(address, num_bytes, 4)
+    }
+    return len({address // 32 for address in real}), len({address // 128 for address in real})
+
+
+def same_address(addresses: Sequence[int], mask: int) -> int:
+    """The most lanes on one address."""
+    values = [address for _, address in active(addresses, mask)]
+    return max(values.count(value) for value in values)
+
+
+def stride_name(addresses: Sequence[int], mask: int, num_bytes: int) -> str:
+    """How the addresses of neighbouring lanes differ: a name in `STRIDE_CLASSES`."""
+    lanes = active(addresses, mask)
+    steps = {(b - a) / (j - i) for (i, a), (j, b) in itertools.pairwise(lanes)}
+    if len(steps) > 1 or any(step != int(step) for step in steps):
+        return "irregular"
+    step = steps.pop() if steps else 0
+    if step == 0:
+        return "uniform"
+    if step == num_bytes:
+        return "unit"
+    return "small" if abs(step) <= 4 * num_bytes else "large"
+
+
+@dataclass
+class LruStack:
+    """Cache lines, the one touched last in front, and the sectors of each that were ever touched."""
+
+    lines: list[int] = field(default_factory=list)
+    sectors: dict[int, int] = field(default_factory=dict)
+
+    def touch(self, line: int, sector_bits: int) -> tuple[int, int]:
+        """Lines touched since the line was, -1 if it never was; and which of the sectors are new."""
+        distance = self.lines.index(line) if line in self.lines else -1
+        if distance >= 0:
+            self.lines.remove(line)
+        self.lines.insert(0, line)
+        fresh = sector_bits & ~self.sectors.get(line, 0)
+        self.sectors[line] = self.sectors.get(line, 0) | sector_bits
+        return distance, fresh
+
+
+def log_bucket(distance: int) -> int:
+    """1 + floor(log2(1 + distance))."""
+    return 1 + math.floor(math.log2(1 + distance))
+
+
+def touch_lines(found: Iterable[int], group: LruStack, device: LruStack) -> dict[str, int]:
+    """Reuse and first touches of the sectors of one access, for its work-group and for all that ran."""
+    bits: dict[int, int] = {}
+    for sector in found:
+        bits[sector // 4] = bits.get(sector // 4, 0) | 1 << sector % 4
+    outcome = dict.fromkeys(("reuse_work_group", "reuse_device", "cold_sectors_work_group", "cold_sectors_device"), 0)
+    for line, mask in bits.items():
+        distance, fresh = group.touch(line, mask)
+        if distance >= 0:
+            outcome["reuse_work_group"] = max(outcome["reuse_work_group"], log_bucket(distance))
+        if fresh:
+            far, new = device.touch(line, fresh)
+            if far >= 0 and distance < 0:
+                outcome["reuse_device"] = max(outcome["reuse_device"], log_bucket(far))
+            outcome["cold_sectors_work_group"] += fresh.bit_count()
+            outcome["cold_sectors_device"] += new.bit_count()
+    return outcome
+
+
+def is_reachable(successors: dict[int, list[int]], start: int, goal: int) -> bool:
+    """Whether some path leads from a node to another."""
+    return goal in set(walk(successors, start))
+
+
+def walk(successors: dict[int, list[int]], start: int) -> Iterator[int]:
+    """All nodes that can be reached, the start included."""
+    seen = {start}
+    todo = [start]
+    while todo:
+        node = todo.pop()
+        yield node
+        for target in successors[node]:
+            if target not in seen:
+                seen.add(target)
+                todo.append(target)

@@ -1,0 +1,132 @@
+"""Sectors, bank passes and strides of accesses: arithmetic by hand, and slow twins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfvec.program.core import outcomes
+from perfvec.trace_data import STRIDE_CLASSES
+from tests import naive
+
+ALL = (1 << 32) - 1
+LANES = np.arange(32)
+
+
+def count_sectors(addresses: object, num_bytes: int, mask: int = ALL) -> int:
+    scratch = np.zeros(outcomes.MAX_SECTORS + 2 * outcomes.STAMP_SLOTS, np.int64)
+    return outcomes.distinct_sectors(np.asarray(addresses, np.int64), mask, num_bytes, scratch, 1)
+
+
+def count_passes(addresses: object, num_bytes: int, mask: int = ALL) -> int:
+    words = np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64)
+    return outcomes.bank_passes(np.asarray(addresses, np.int64), mask, num_bytes, words, 1)
+
+
+def count_private(addresses: object, num_bytes: int, mask: int = ALL) -> tuple[int, int]:
+    return outcomes.private_lines(np.asarray(addresses, np.int64), mask, num_bytes, np.zeros(256, np.int64))
+
+
+def name_stride(addresses: object, num_bytes: int, mask: int = ALL) -> str:
+    return STRIDE_CLASSES[outcomes.stride_class(np.asarray(addresses, np.int64), mask, num_bytes)]
+
+
+@pytest.mark.parametrize(
+    ("addresses", "num_bytes", "sectors", "stride"),
+    [
+        (4 * LANES, 4, 4, "unit"),  # 32 lanes x 4 B = 128 B = 4 sectors of 32 B
+        (4 * LANES + 4, 4, 5, "unit"),  # 4 .. 131: one sector more
+        (8 * LANES, 8, 8, "unit"),
+        (16 * LANES, 16, 16, "unit"),
+        (LANES, 1, 1, "unit"),  # 32 bytes
+        (8 * LANES, 4, 8, "small"),  # every second float: 256 B
+        (16 * LANES, 4, 16, "small"),
+        (128 * LANES, 4, 32, "large"),  # a column of a matrix: a sector a lane
+        (124 - 4 * LANES, 4, 4, "small"),  # backwards
+        (0 * LANES, 4, 1, "uniform"),
+        (0 * LANES + 30, 4, 2, "uniform"),  # across a border
+        (4 * (LANES // 2), 4, 2, "irregular"),
+        (128 * LANES, 128, 128, "unit"),
+    ],
+)
+def test_sectors_and_stride(addresses: np.ndarray, num_bytes: int, sectors: int, stride: str):
+    assert count_sectors(addresses, num_bytes) == sectors
+    assert name_stride(addresses, num_bytes) == stride
+
+
+def test_sectors_of_some_lanes():
+    assert count_sectors(4 * LANES, 4, 0x1) == 1
+    assert count_sectors(4 * LANES, 4, 0xFF) == 1  # 8 lanes x 4 B
+    assert count_sectors(4 * LANES, 4, 0x1FF) == 2
+    assert count_sectors(np.where(LANES < 16, 4 * LANES, -1), 4, 0xFFFF) == 2
+    assert name_stride(4 * LANES, 4, 0x5) == "unit"  # lanes 0 and 2: the lane between would have made equal steps
+    assert name_stride(np.array([0, -1, -1, 5]), 4, 0x9) == "irregular"  # 5 B over three lanes
+    assert name_stride(4 * LANES, 4, 0x10) == "uniform"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "num_bytes", "passes"),
+    [
+        (4 * LANES, 4, 1),  # a word a bank
+        (8 * LANES, 4, 2),  # stride 2: words 0, 2 .. 62 on 16 banks
+        (12 * LANES, 4, 1),  # odd strides spread over all banks
+        (128 * LANES, 4, 32),  # stride 32: all on bank 0
+        (132 * LANES, 4, 1),  # rows of 33 words
+        (0 * LANES, 4, 1),  # one word for all: broadcast
+        (8 * LANES, 8, 2),  # 64 words
+        (16 * LANES, 16, 4),
+        (LANES, 1, 1),  # 8 words
+        (4 * (LANES % 16), 4, 1),
+        (4 * LANES + 2, 4, 2),  # 33 words: two on bank 0
+    ],
+)
+def test_bank_passes(addresses: np.ndarray, num_bytes: int, passes: int):
+    assert count_passes(addresses, num_bytes) == passes
+    assert count_passes(addresses + (5 << 40), num_bytes) == passes  # of another array
+
+
+def test_private_lines():
+    assert count_private(0 * LANES, 4) == (4, 1)  # the same word of 32 lanes fills a line
+    assert count_private(0 * LANES, 8) == (8, 2)
+    assert count_private(0 * LANES, 4, 0xFF) == (1, 1)
+    assert count_private(4 * LANES, 4) == (32, 32)  # every lane another word
+    assert count_private(0 * LANES + 2, 4) == (8, 2)
+
+
+def test_same_address():
+    assert outcomes.same_address(0 * LANES, ALL) == 32
+    assert outcomes.same_address(4 * LANES, ALL) == 1
+    assert outcomes.same_address(4 * (LANES % 4), ALL) == 8
+    assert outcomes.same_address(4 * (LANES % 4), 0b10001) == 2
+
+
+def test_more_sectors_than_fit_are_counted_up_to_the_limit():
+    assert count_sectors(512 * LANES, 512) == outcomes.MAX_SECTORS
+    assert count_private(512 * LANES, 512)[0] == outcomes.MAX_SECTORS
+
+
+_ADDRESSES = st.one_of(
+    st.lists(st.integers(0, 1 << 12), min_size=32, max_size=32),
+    st.builds(
+        lambda start, step, jitter: [start + step * lane + (jitter if lane == 7 else 0) for lane in range(32)],
+        st.integers(1 << 20, 1 << 21),
+        st.integers(-300, 300),
+        st.sampled_from((0, 0, 4)),
+    ),
+)
+_MASK = st.integers(1, ALL)
+
+
+@settings(deadline=None, derandomize=True)
+@given(_ADDRESSES, _MASK, st.sampled_from((1, 2, 4, 8, 16, 32, 64, 128)))
+def test_equal_to_the_slow_twins(addresses: list[int], mask: int, num_bytes: int):
+    sectors = naive.sectors(addresses, mask, num_bytes)
+    assert count_sectors(addresses, num_bytes, mask) == min(len(sectors), outcomes.MAX_SECTORS)
+    assert count_passes(addresses, num_bytes, mask) == naive.bank_passes(addresses, mask, num_bytes)
+    assert outcomes.same_address(np.array(addresses), mask) == naive.same_address(addresses, mask)
+    assert name_stride(addresses, num_bytes, mask) == naive.stride_name(addresses, mask, num_bytes)
+    found, expected = count_private(addresses, num_bytes, mask), naive.private_lines(addresses, mask, num_bytes)
+    if expected[0] < outcomes.MAX_SECTORS:
+        assert found == expected
