@@ -13,10 +13,9 @@ from perfvec.resources import RESOURCES_VERSION
 if TYPE_CHECKING:
     from perfvec.trace_data import Trace
 
-# Distinct windows of a launch that the model sees. Irregular kernels have tens of thousands; 512 of them, the heaviest
-# and a weighted sample of the others, give the same program vector to about 0.3 % (docs/decisions.md), and a corpus
-# of 3,000 launches then takes 6 GB instead of 33 GB.
-MOST_WINDOWS = 512
+# Distinct windows of a launch that the model sees. A quarter of the suites' launches have more, irregular ones tens of
+# thousands; of those the heaviest and a weighted sample of the others stand for all.
+MOST_WINDOWS = 128
 
 
 def feature_schema() -> FeatureSchema:
