@@ -1,0 +1,46 @@
+"""Buffers in memory: byte for byte what the argument says, whatever way they are made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfvec.arguments import RANDOM_PERIOD, BufferArg, ElementType, Initialiser, parse_argument
+from perfvec.program.buffers import ALIGN, make_buffer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "buffer:float32:7",
+        "buffer:int32:1000:constant(0)",
+        "buffer:int32:1000:constant(7)",
+        f"buffer:float32:{RANDOM_PERIOD}:uniform(-1,1)",
+        f"buffer:float32:{2 * RANDOM_PERIOD + 5}:uniform(-1,1)",
+        f"buffer:uint8:{3 * RANDOM_PERIOD + 1}:indices(200)~9",
+        f"buffer:float32x3:{RANDOM_PERIOD}:normal(0,1)",
+        f"buffer:int32:{RANDOM_PERIOD + 3}:arange(5,2)",
+        f"buffer:int32:{RANDOM_PERIOD + 3}:permutation",
+    ],
+)
+def test_contents(text: str):
+    arg = parse_argument(text, position=2)
+    assert isinstance(arg, BufferArg)
+    buffer, again = make_buffer(arg), make_buffer(arg)
+    expected = arg.array().view(np.uint8)
+    assert np.array_equal(buffer, expected)
+    assert buffer.ctypes.data % ALIGN == 0
+    # Writing to one leaves the other, and those made later, as they were.
+    buffer[:] = 255
+    assert np.array_equal(again, expected)
+    assert np.array_equal(make_buffer(arg), expected)
+
+
+def test_given_data():
+    data = np.arange(10, dtype=np.int16)
+    arg = BufferArg(
+        element=ElementType(scalar="int16"), count=10, initialiser=Initialiser(name="constant"), data=data.tobytes()
+    )
+    buffer = make_buffer(arg)
+    buffer[0] += 1
+    assert np.array_equal(make_buffer(arg).view(np.int16), data)

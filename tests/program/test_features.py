@@ -1,0 +1,113 @@
+"""Features of tokens and launches: by hand for saxpy, and producers against a slow twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from perfvec.program.counts import TOKEN_UNITS, count_token_units, unit_tables
+from perfvec.program.features import CONTEXT_NAMES, FEATURE_NAMES, make_features, nearest_producers
+from perfvec.program.tracer import trace_launch
+from perfvec.resources import NUM_RESOURCES, RESOURCES
+from perfvec.trace_data import CONTEXT_FIELDS, Trace
+from tests.opencl import oclgrind_device
+from tests.program.test_counts import SAXPY, TILED
+
+
+def trace(launch: object) -> Trace:
+    oclgrind_device()
+    return trace_launch(launch, work_groups=None)  # type: ignore[arg-type]
+
+
+def log2(value: float, scale: float) -> float:
+    return math.log2(1 + value) / scale
+
+
+def test_tokens_of_saxpy():
+    """The two sub-groups run the same window: ten tokens, the third access to a sector that was just loaded."""
+    features = make_features(trace(SAXPY))
+    assert features.token_features.shape == (10, len(FEATURE_NAMES))
+    assert features.token_features.dtype == np.float32
+    assert features.window_start.tolist() == [0, 10]
+    assert features.window_weight.tolist() == [2.0]
+    load, fma, store = (dict(zip(FEATURE_NAMES, features.token_features[i].tolist(), strict=True)) for i in (4, 7, 8))
+    expected = {
+        "class_load": 1, "kind_float": 1, "space_global": 1, "stride_unit": 1, "log_bits": log2(32, 6),
+        "log_access_bytes": log2(4, 7), "lanes": 1, "log_sectors": log2(4, 8), "log_lines": log2(1, 8),
+        "log_cold_sectors_work_group": log2(4, 8), "log_cold_sectors_device": log2(4, 8), "producer_distance": 1,
+        "num_producers": 1 / 3,
+    }  # fmt: skip
+    assert {name: value for name, value in load.items() if value} == pytest.approx(expected)
+    expected = {
+        "class_fma": 1, "kind_float": 1, "space_none": 1, "stride_none": 1, "log_bits": log2(32, 6), "lanes": 1,
+        "producer_distance": 1, "producer_is_load": 1, "num_producers": 2 / 3,
+    }  # fmt: skip
+    assert {name: value for name, value in fma.items() if value} == pytest.approx(expected)
+    assert store["log_cold_sectors_device"] == 0
+    assert store["reuse_work_group"] == pytest.approx(1 / 32)  # the line used last: bucket 1
+    assert store["producer_distance"] == 1
+    assert store["producer_is_load"] == 0
+
+
+def test_launch_of_saxpy():
+    found = trace(SAXPY)
+    features = make_features(found)
+    context = dict(zip(CONTEXT_NAMES, features.context.tolist(), strict=True))
+    assert len(context) == len(CONTEXT_FIELDS) + NUM_RESOURCES
+    assert context["log_num_work_items"] == pytest.approx(log2(64, 16))
+    assert context["log_live_registers"] == pytest.approx(log2(found.context.live_registers, 16))
+    assert context["log_dram_sectors"] == pytest.approx(log2(16, 32))
+    assert features.resources.shape == (len(RESOURCES),)
+    assert features.resources[0] == 1
+
+
+def test_units_are_those_of_the_counts():
+    found = trace(TILED)
+    features = make_features(found)
+    assert features.token_units.shape == (found.num_tokens, len(TOKEN_UNITS))
+    assert np.allclose(features.token_units, count_token_units(found, unit_tables(found)))
+    assert np.isfinite(features.token_features).all()
+    assert np.abs(features.token_features).max() <= 2
+
+
+def test_some_windows_have_the_features_that_they_have_among_all():
+    found = trace(TILED)
+    assert found.num_windows > 3
+    every = make_features(found)
+    chosen = np.array([0, 2, found.num_windows - 1])
+    some = make_features(found, chosen)
+    rows = np.concatenate([np.arange(every.window_start[w], every.window_start[w + 1]) for w in chosen])
+    assert np.array_equal(some.token_features, every.token_features[rows])
+    assert np.array_equal(some.token_units, every.token_units[rows])
+    assert np.array_equal(some.window_weight, every.window_weight[chosen])
+    assert np.array_equal(np.diff(some.window_start), np.diff(every.window_start)[chosen])
+    assert np.array_equal(some.context, every.context)
+    assert np.array_equal(some.resources, every.resources)
+
+
+@settings(deadline=None, derandomize=True)
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    st.lists(st.integers(0, 60), max_size=4),
+    st.lists(st.lists(st.integers(-1, 5), min_size=3, max_size=3), min_size=6, max_size=6),
+)
+def test_producers_are_those_of_the_slow_twin(static: list[int], cuts: list[int], producers: list[list[int]]):
+    starts = sorted({0, len(static), *(cut for cut in cuts if cut < len(static))})
+    is_load = np.array([True, False, True, False, False, True])
+    distance, is_from_load, count = nearest_producers(
+        np.array(static, np.uint32), np.array(starts, np.int64), np.array(producers, np.int32), is_load
+    )
+    for token, number in enumerate(static):
+        first = max(start for start in starts[:-1] if start <= token)
+        gaps = []
+        for producer in producers[number]:
+            places = [i for i in range(first, token) if static[i] == producer]
+            if producer >= 0 and places:
+                gaps.append((token - places[-1], bool(is_load[producer])))
+        assert count[token] == len(gaps)
+        assert distance[token] == min((gap for gap, _ in gaps), default=0)
+        assert bool(is_from_load[token]) in ({load for gap, load in gaps if gap == distance[token]} or {False})
