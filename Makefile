@@ -6,10 +6,11 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 
 .PHONY: demo test check bench bench-trace opencl clean
 
+# A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
 	@$(BIN)/perfvec predict traces/dense/gemm.cl --kernel gemm_tiled --global 1024,1024 --local 16,16 --define TILE=16 \
-	  --arg buffer:float32:1048576 --arg buffer:float32:1048576 --arg buffer:float32:1048576 \
-	  --arg int32:1024 --arg int32:1024 --arg int32:1024
+	  --arg 'buffer:float32:524288:uniform(-1,1)' --arg 'buffer:float32:524288:uniform(-1,1)' \
+	  --arg 'buffer:float32:1048576:constant(0)' --arg int32:1024 --arg int32:1024 --arg int32:512
 
 test: $(VENV)/installed-dev opencl
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile

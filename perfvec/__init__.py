@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from perfvec.launch import Launch as Launch
     from perfvec.trace_data import Trace as Trace
 
-    __version__: str
+__version__ = "0.1.0"
 
 _HOMES = {
     "DeviceEntry": "perfvec.apply.devices",
@@ -51,26 +51,14 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a public name on first use (PEP 562)."""
-    if name == "__version__":
-        value: object = _version()
-    elif name in _HOMES:
-        from importlib import import_module
-
-        value = getattr(import_module(_HOMES[name]), name)
-    else:
+    if name not in _HOMES:
         raise AttributeError(f"module 'perfvec' has no attribute {name!r}; it has {', '.join(__all__)}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("perfvec")
-    except PackageNotFoundError:  # a source tree that was not installed
-        return "unknown"

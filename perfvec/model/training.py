@@ -13,7 +13,6 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, final
 
@@ -26,6 +25,7 @@ from torch import nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
 
+from perfvec import __version__
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
 from perfvec.model.batching import LaunchBatch, make_batch, sample_windows, window_units
@@ -311,7 +311,7 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         families=tuple(sorted(set(data.train_set.families))),
         validation_families=tuple(sorted(validation_families)),
         suites=tuple(sorted(set(dataset.suites))),
-        code_version=_code_version(),
+        code_version=__version__,
     )
 
 
@@ -379,10 +379,3 @@ def _claim_folder(folder: Path, config: TrainingConfig, dataset: TrainingSet) ->
         raise ConfigError(f"{path} is damaged: {error}; train in an empty folder") from error
     if found != run:
         raise ConfigError(f"{folder} holds the training of another configuration or data set; choose another folder")
-
-
-def _code_version() -> str:
-    try:
-        return version("perfvec")
-    except PackageNotFoundError:
-        return "unknown"
