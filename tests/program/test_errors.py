@@ -192,9 +192,9 @@ def test_endless_loop(body: str):
 
 
 def test_module_that_is_no_module():
-    with pytest.raises(SourceError, match="cannot read the LLVM module of kernel 'k'"):
+    with pytest.raises(SourceError, match="cannot read the LLVM module of .*"):
         keep_kernel(b"BC no bitcode", "k")
-    with pytest.raises(SourceError, match="cannot read the LLVM module of kernel 'k'"):
+    with pytest.raises(SourceError, match="cannot read the LLVM module of .*"):
         keep_kernel("define void @k( {", "k")
 
 
