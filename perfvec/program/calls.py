@@ -19,7 +19,7 @@ _WORK_ITEM_QUERY = re.compile(
     r"|get_global_offset|get_enqueued_local_size)j$"
 )
 _NO_EFFECT = re.compile(
-    r"^(_Z\d+(mem_fence|read_mem_fence|write_mem_fence|prefetch|wait_group_events|atomic_work_item_fence)|printf$"
+    r"^(_Z\d+(mem_fence|read_mem_fence|write_mem_fence|prefetch|atomic_work_item_fence)|printf$"
     r"|llvm\.prefetch)"
 )
 # Declared by the driver, or by every module.

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import llvmlite.binding as llvm
 
 from perfvec.errors import KernelNotFoundError, SourceError
+from perfvec.program.async_copy import define_async_copies
 
 if TYPE_CHECKING:
     from perfvec.launch import Launch
@@ -176,6 +177,7 @@ def keep_kernel(bitcode: bytes | str, kernel_name: str, *, optimise: bool = True
 
 def _prepare(text: str, kernel_name: str, *, inline_all: bool) -> str:
     """Let every function but the kernel be inlined and dropped, and let all be optimised."""
+    text = define_async_copies(text)
     text = re.sub(
         r"^attributes #\d+ = \{.*$",
         lambda m: re.sub(r" (noinline|optnone|minsize|optsize)\b", "", m[0]),

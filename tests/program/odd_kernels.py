@@ -424,6 +424,22 @@ def _work_items() -> dict[str, Launch]:
             INTS,
             FLOATS,
         ),
+        "async_copies": make_launch(
+            """kernel void k(global float4 *o, local float4 *t, global int *p, local int *q, global float *z) {
+                int l = get_local_id(0), g = get_group_id(0); event_t e[2], f; local int r[40]; local float s[64];
+                e[0] = async_work_group_copy(t, o + g * 32, 32, 0);
+                e[1] = async_work_group_strided_copy(q, p, 32, 3, e[0]); wait_group_events(2, e);
+                o[get_global_id(0)] = t[31 - l]; r[l] = q[31 - l]; barrier(CLK_LOCAL_MEM_FENCE);
+                f = async_work_group_strided_copy(p + 200 + 100 * g, r, 20, 2, 0);
+                f = async_work_group_copy(o + 100 + g * 64, (local const float4 *)t, 32, f); wait_group_events(1, &f);
+                f = async_work_group_copy((local float3 *)s, (global const float3 *)z, 16, 0);
+                wait_group_events(1, &f); z[64 + get_global_id(0)] = s[l]; }""",
+            "buffer:float32x4:300",
+            "local:float32x4:32",
+            "buffer:int32:500",
+            "local:int32:32",
+            "buffer:float32:200",
+        ),
         "odd_group": make_launch(
             """kernel void k(global int *o) { o[get_global_id(0)] = get_local_id(0) * 1000 + get_group_id(0); }""",
             "buffer:int32:148",
