@@ -20,11 +20,11 @@ from statistics import geometric_mean, median
 
 import numpy as np
 
+from perfvec.apply.encoding import launch_input
 from perfvec.corpus.suite import load_suites
 from perfvec.launch import Launch
 from perfvec.program.classify import make_static_table
 from perfvec.program.executor import Execution, compile_launch
-from perfvec.program.features import make_features
 from perfvec.program.tracer import trace_launch
 
 LAUNCHES = {
@@ -76,7 +76,7 @@ def ours(launch: Launch) -> tuple[float, int]:
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         trace = trace_launch(launch, work_groups=None)
-        make_features(trace)
+        launch_input(trace)
         trace.save(Path(folder) / "trace.h5")
         seconds = time.perf_counter() - start
     return seconds, count_lane_instructions(launch)
