@@ -1,9 +1,9 @@
 """`make bench-trace`: how many lane-instructions a second the tracer takes in, beside Oclgrind on the same launches.
 
-Both run single-threaded on one core, in turns. Ours is the whole of `perfvec trace`: execute every work-group, record,
-make features, write the file. Oclgrind's is the plain kernel run, without any plugin, of its own default build. Compiling is
-left out of both. A lane-instruction is one executed by one work-item; each side's own count is divided by its own time.
-The last line is JSON.
+Both run single-threaded on one core, in turns. Ours is the whole of `perfvec trace` and what the model needs: execute
+every work-group, record, write the file, make features. Oclgrind's is the plain kernel run, without any plugin, of its
+own default build. Compiling is left out of both. A lane-instruction is one executed by one work-item; each side's own
+count is divided by its own time. The last line is JSON.
 """
 
 from __future__ import annotations
