@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from perfvec.program.core.bits import lowest_lane
+
 SECTOR_SHIFT = 5  # 32 B
 LINE_SHIFT = 7  # 128 B
 LINE_BYTES = 1 << LINE_SHIFT
@@ -35,9 +37,10 @@ def stride_class(addresses, lanes_mask, access_bytes):
     previous_lane = -1
     step = 0
     steps = 0
-    for lane in range(addresses.shape[0]):
-        if not (lanes_mask >> lane) & 1:
-            continue
+    rest = lanes_mask
+    while rest:
+        lane = lowest_lane(rest)
+        rest &= rest - 1
         if previous_lane >= 0:
             gap = lane - previous_lane
             this = addresses[lane] - addresses[previous_lane]
@@ -74,9 +77,10 @@ def distinct_sectors(addresses, lanes_mask, access_bytes, scratch, epoch):
     """
     count = 0
     last = np.int64(-1)
-    for lane in range(addresses.shape[0]):
-        if not (lanes_mask >> lane) & 1:
-            continue
+    rest = lanes_mask
+    while rest:
+        lane = lowest_lane(rest)
+        rest &= rest - 1
         end = (addresses[lane] + access_bytes - 1) >> SECTOR_SHIFT
         for sector in range(addresses[lane] >> SECTOR_SHIFT, end + 1):
             if sector == last:
@@ -111,9 +115,10 @@ def bank_passes(addresses, lanes_mask, access_bytes, words, epoch):
     """
     words[LOCAL_WORDS:] = 0
     most = 0
-    for lane in range(addresses.shape[0]):
-        if not (lanes_mask >> lane) & 1:
-            continue
+    rest = lanes_mask
+    while rest:
+        lane = lowest_lane(rest)
+        rest &= rest - 1
         for word in range(addresses[lane] >> 2, ((addresses[lane] + access_bytes - 1) >> 2) + 1):
             slot = word & (LOCAL_WORDS - 1)
             if words[slot] != epoch:
@@ -128,9 +133,10 @@ def bank_passes(addresses, lanes_mask, access_bytes, words, epoch):
 def same_address(addresses, lanes_mask):
     """The most active lanes that share one address; shape of `addresses`: `(lane,)`."""
     most = 0
-    for lane in range(addresses.shape[0]):
-        if not (lanes_mask >> lane) & 1:
-            continue
+    rest = lanes_mask
+    while rest:
+        lane = lowest_lane(rest)
+        rest &= rest - 1
         count = 0
         for other in range(addresses.shape[0]):
             if (lanes_mask >> other) & 1 and addresses[other] == addresses[lane]:
@@ -156,9 +162,10 @@ def private_lines(addresses, lanes_mask, access_bytes, out):
     """
     sectors = 0
     lines = 0
-    for lane in range(addresses.shape[0]):
-        if not (lanes_mask >> lane) & 1:
-            continue
+    rest = lanes_mask
+    while rest:
+        lane = lowest_lane(rest)
+        rest &= rest - 1
         for word in range(addresses[lane] >> 2, ((addresses[lane] + access_bytes - 1) >> 2) + 1):
             key = word * 4 + lane // 8
             is_new_sector = True

@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from perfvec.program.core import outcomes, reuse
+from perfvec.program.core.bits import count_lanes, lowest_lane
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
 MAX_WINDOW = 128  # and ends at the latest here
@@ -70,15 +71,6 @@ def pack(sectors, lines, passes, same, stride, reuse_group, reuse_device, cold_g
 
 
 @njit(cache=True)
-def _ones(bits):
-    count = 0
-    while bits:
-        bits &= bits - 1
-        count += 1
-    return count
-
-
-@njit(cache=True)
 def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words, epoch):
     """Work out what an access looks like and remember it; `addresses` are its lanes'."""
     start = addresses[first_lane]
@@ -132,12 +124,12 @@ def _touch(origin, lines, row, count, gs, gt, gf, ds, dt, df):
         if distance >= 0:
             reuse_group = max(reuse_group, _log_bucket(distance))
         if fresh:
-            cold_group += _ones(fresh)
+            cold_group += count_lanes(fresh)
             # Lines that the work-group already has keep their place among all: it ran without a break.
             far, new = reuse.touch(ds, dt, df, line, fresh)
             if far >= 0 and distance < 0:
                 reuse_device = max(reuse_device, _log_bucket(far))
-            cold_device += _ones(new)
+            cold_device += count_lanes(new)
     return reuse_group, reuse_device, cold_group, cold_device
 
 
@@ -266,13 +258,14 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         length = opened[sub, OPEN_LENGTH]
         if (segments[segment, SEG_HEADER] and length >= MIN_WINDOW) or length + size > MAX_WINDOW:
             end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
-        lanes = _ones(mask)
-        first_lane = 0
-        while not (mask >> first_lane) & 1:
-            first_lane += 1
+        lanes = count_lanes(mask)
+        first_lane = lowest_lane(mask)
+        length = opened[sub, OPEN_LENGTH]
         for row in range(first, end):
-            if opened[sub, OPEN_LENGTH] == MAX_WINDOW:
+            if length == MAX_WINDOW:
+                opened[sub, OPEN_LENGTH] = length
                 end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
+                length = 0
             memory = NO_MEMORY
             if rows[row, ROW_SITE] >= 0:
                 at = scalars[ROW] + rows[row, ROW_SITE]
@@ -280,8 +273,9 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 space = rows[row, ROW_SPACE]
                 phase = start & (3 if space == LOCAL else outcomes.LINE_BYTES - 1)
                 differs = (shapes[row, SHAPE_MASK] ^ mask) | (shapes[row, SHAPE_PHASE] ^ phase)
-                for lane in range(NUM_LANES):
-                    differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
+                if differs == 0:
+                    for lane in range(NUM_LANES):
+                        differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
                 if differs:
                     scalars[EPOCH] += 1
                     _learn_shape(
@@ -299,9 +293,9 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                     cold_device,
                 )  # fmt: skip
                 memory = _number_of_outcome(outcome_key, outcome_slots, scalars, key)
-            at = opened[sub, OPEN_LENGTH]
-            open_tokens[sub, at] = row << TOKEN_STATIC_SHIFT | lanes << TOKEN_LANES_SHIFT | (memory + 1)
-            opened[sub, OPEN_LENGTH] = at + 1
+            open_tokens[sub, length] = row << TOKEN_STATIC_SHIFT | lanes << TOKEN_LANES_SHIFT | (memory + 1)
+            length += 1
+        opened[sub, OPEN_LENGTH] = length
         scalars[ROW] += sites
         scalars[EVENT] += 1
     return FINISHED
