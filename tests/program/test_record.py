@@ -92,6 +92,20 @@ def test_equal_windows_are_kept_once():
     assert len(set(map(bytes, tables["memory"]))) == len(tables["memory"])
 
 
+def test_windows_with_one_hash_code_are_told_apart():
+    """A kept window whose tokens are not those that its code was made of: as if another one had the same code."""
+    tokens, kept = np.zeros(512, np.int64), np.zeros((9, 2), np.int64)
+    slots, stream, scalars = np.full(16, windows.EMPTY), np.zeros(8, np.int64), np.zeros(9, np.int64)
+    open_tokens, opened = np.arange(windows.MAX_WINDOW, dtype=np.int64)[None], np.array([[5, 0]])
+    for _ in range(2):
+        opened[0, windows.OPEN_LENGTH] = 5
+        with np.errstate(over="ignore"):
+            windows.end_window(tokens, kept, slots, stream, scalars, open_tokens, opened, 0)
+        tokens[0] = 77
+    assert stream[:2].tolist() == [0, 1]
+    assert kept[:3, windows.WINDOW_START].tolist() == [0, 5, 10]
+
+
 # ---- made-up records, long enough that every table has to grow --------------------------------------------------
 
 

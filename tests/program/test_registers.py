@@ -73,6 +73,30 @@ end:
     )
 
 
+def test_what_a_phi_reads_lives_to_the_end_of_the_block_that_it_comes_from():
+    # In `then`: %b, which only the phi reads, beside %x and %y.
+    assert (
+        registers(
+            f"""entry:
+  %a = load i32, {G} %o, align 4
+  %b = load i32, {G} %o, align 4
+  br i1 %c, label %then, label %join
+then:
+  %x = load i32, {G} %o, align 4
+  %y = load i32, {G} %o, align 4
+  %z = add i32 %x, %y
+  store i32 %z, {G} %o, align 4
+  br label %join
+join:
+  %p = phi i32 [ %a, %entry ], [ %b, %then ]
+  store i32 %p, {G} %o, align 4
+  ret void""",
+            f"{G} %o, i1 %c",
+        )
+        == 3
+    )
+
+
 def test_parameters_and_values_never_read_take_none():
     assert registers("entry:\n  %a = add i32 %n, 1\n  ret void") == 0
 

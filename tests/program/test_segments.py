@@ -158,6 +158,13 @@ def test_loop_headers_and_successors():
     assert [s.is_loop_header for s in segments] == [False, True, False, False]
 
 
+def test_a_block_may_be_its_own_header():
+    segments = make_segments(
+        kernel_from_ir("entry:\n  br label %a\na:\n  br i1 %n, label %a, label %b\nb:\n  ret void", "i1 %n")
+    )
+    assert [(s.label, s.is_loop_header) for s in segments] == [("%entry", False), ("%a", True), ("%b", False)]
+
+
 # ---- lanes meet again -------------------------------------------------------------------------------------------
 
 
