@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.opencl import pocl_device
@@ -121,18 +121,27 @@ def _expressions() -> st.SearchStrategy[str]:
     return st.recursive(st.sampled_from(_LEAVES), extend, max_leaves=12)
 
 
+# Each form once, of two random numbers.
+_EVERY_FORM = [
+    *(f"(a {op} b)" for op in _BINARY),
+    *(form.format("(int)a", "(int)b") for form in (*_GUARDED, *_CALLS)),
+    *(form.format("(int)a") for form in _CASTS),
+]
+
+
+@example(_EVERY_FORM)
 @settings(max_examples=6, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(_expressions(), min_size=8, max_size=8))
 def test_random_integer_expressions(expressions: list[str]):
     pocl_device()
     from perfvec.arch.replay import replay
 
-    lines = "\n".join(f"o[i * 8 + {n}] = (int)({text});" for n, text in enumerate(expressions))
+    lines = "\n".join(f"o[i * {len(expressions)} + {n}] = (int)({text});" for n, text in enumerate(expressions))
     source = f"""kernel void k(global int *o, global const int *p, global const int *q) {{
         uint i = get_global_id(0), a = p[i], b = q[i];
         {lines} }}"""
     values = "buffer:int32:64:uniform(-2147483648,2147483647)"
-    launch = make_launch(source, "buffer:int32:512:constant(0)", values, f"{values}~5")
+    launch = make_launch(source, f"buffer:int32:{64 * len(expressions)}:constant(0)", values, f"{values}~5")
     expected = dict(replay(launch, pocl_device()).outputs)
     for optimise in (True, False):
         assert not differ(launch, execute(launch, optimise=optimise), expected), source
