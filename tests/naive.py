@@ -78,12 +78,30 @@ class LruStack:
         return distance, fresh
 
 
+@dataclass
+class Footprint:
+    """Cache lines with the last work-group that touched each, and the sectors that were ever touched."""
+
+    group: int = 0
+    last: dict[int, int] = field(default_factory=dict)
+    sectors: dict[int, int] = field(default_factory=dict)
+
+    def touch(self, line: int, sector_bits: int) -> tuple[int, int]:
+        """Lines that count for later work-groups than the line does, -1 if it was never touched; new sectors."""
+        before = self.last.get(line, -1)
+        distance = sum(group > before for group in self.last.values()) if before >= 0 else -1
+        self.last[line] = self.group
+        fresh = sector_bits & ~self.sectors.get(line, 0)
+        self.sectors[line] = self.sectors.get(line, 0) | sector_bits
+        return distance, fresh
+
+
 def log_bucket(distance: int) -> int:
     """1 + floor(log2(1 + distance))."""
     return 1 + math.floor(math.log2(1 + distance))
 
 
-def touch_lines(found: Iterable[int], group: LruStack, device: LruStack) -> dict[str, int]:
+def touch_lines(found: Iterable[int], group: LruStack, device: Footprint) -> dict[str, int]:
     """Reuse and first touches of the sectors of one access, for its work-group and for all that ran."""
     bits: dict[int, int] = {}
     for sector in found:

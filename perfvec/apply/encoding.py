@@ -57,10 +57,12 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
         )
     # The heaviest windows stay as they are; of the lighter ones a sample stays, the same one each time, with weights
     # that make up for the others, so that units and instructions still add up to those of all windows.
-    units = np.column_stack([count_window_units(trace, unit_tables(trace)), np.diff(trace.window_start)])
+    tables = unit_tables(trace)
+    window_units = count_window_units(trace, tables)
+    units = np.column_stack([window_units, np.diff(trace.window_start)])
     most = trace.num_windows if most_windows is None else most_windows
     choice = sample_windows(trace.window_weight, most, np.random.default_rng(0), units=units)
-    features = make_features(trace, choice.windows)
+    features = make_features(trace, choice.windows, tables=tables, window_units=window_units)
     # The last unit is the instruction itself, which has no column: its factor goes into the weights.
     *unit_scale, instruction_scale = choice.unit_scale
     return LaunchInput(

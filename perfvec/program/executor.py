@@ -167,7 +167,7 @@ class Execution:
                 f"kernel {launch.kernel_name!r} takes {len(parameters)} arguments, {len(launch.args)} were given; "
                 f"it takes: {wanted or 'none'}"
             )
-        block = np.zeros(self.compiled.args_bytes, np.uint8)
+        block = aligned_zeros(self.compiled.args_bytes)  # vectors are loaded from it
         number = native.memories.first_free
         for position, (parameter, argument) in enumerate(zip(parameters, launch.args, strict=True)):
             value = self._argument_bytes(parameter, argument, number, position)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.program.counts import count_resources, count_token_units, count_window_units, unit_tables
+from perfvec.program.counts import UnitTables, count_resources, count_token_units, count_window_units, unit_tables
 from perfvec.resources import RESOURCES
 from perfvec.trace_data import (
     ADDRESS_SPACES,
@@ -73,16 +73,24 @@ class Features:
     resources: NDArray[np.float64]
 
 
-def make_features(trace: Trace, windows: NDArray[np.int64] | None = None) -> Features:
+def make_features(
+    trace: Trace,
+    windows: NDArray[np.int64] | None = None,
+    *,
+    tables: UnitTables | None = None,
+    window_units: NDArray[np.float64] | None = None,
+) -> Features:
     """Turn a trace into features.
 
     Args:
         trace: The trace.
         windows: Which windows to make token features of, rising; all of them where it is None. Context and counted
             resources are the whole launch's in any case.
+        tables: `unit_tables(trace)`, if at hand.
+        window_units: `count_window_units(trace, tables)`, if at hand.
     """
-    tables = unit_tables(trace)
-    resources = count_resources(trace, count_window_units(trace, tables))
+    tables = unit_tables(trace) if tables is None else tables
+    resources = count_resources(trace, count_window_units(trace, tables) if window_units is None else window_units)
     chosen = np.arange(trace.num_windows) if windows is None else windows
     start, tokens = tokens_of_windows(trace.window_start, chosen)
     return Features(

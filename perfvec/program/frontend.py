@@ -158,13 +158,7 @@ def keep_kernel(bitcode: bytes | str, kernel_name: str, *, optimise: bool = True
         SourceError: The module cannot be read.
         KernelNotFoundError: It has no such kernel.
     """
-    _set_options()
-    llvm.initialize_all_targets()
-    try:
-        module = llvm.parse_assembly(bitcode) if isinstance(bitcode, str) else llvm.parse_bitcode(bitcode)
-    except RuntimeError as error:
-        raise SourceError(f"cannot read the LLVM module of kernel {kernel_name!r}: {error}") from error
-    text = str(module)
+    text = _module_text(bitcode, f"kernel {kernel_name!r}")
     kernels = _KERNEL_DEFINE.findall(text)
     if kernel_name not in kernels:
         names = ", ".join(kernels) if kernels else "none"
@@ -173,6 +167,24 @@ def keep_kernel(bitcode: bytes | str, kernel_name: str, *, optimise: bool = True
     module.verify()
     _run_pipeline(module, optimise=optimise)
     return CompiledProgram(ir=str(module), kernel_name=kernel_name, is_optimised=optimise)
+
+
+def kernel_names(bitcode: bytes | str) -> tuple[str, ...]:
+    """Names of a module's kernels.
+
+    Raises:
+        SourceError: The module cannot be read.
+    """
+    return tuple(_KERNEL_DEFINE.findall(_module_text(bitcode, "the program")))
+
+
+def _module_text(bitcode: bytes | str, what: str) -> str:
+    _set_options()
+    llvm.initialize_all_targets()
+    try:
+        return str(llvm.parse_assembly(bitcode) if isinstance(bitcode, str) else llvm.parse_bitcode(bitcode))
+    except RuntimeError as error:
+        raise SourceError(f"cannot read the LLVM module of {what}: {error}") from error
 
 
 def _prepare(text: str, kernel_name: str, *, inline_all: bool) -> str:
@@ -195,7 +207,9 @@ def _prepare(text: str, kernel_name: str, *, inline_all: bool) -> str:
             "define internal ",
             match[0],
         )
-        return re.sub(r"(?= #\d+ )", " alwaysinline", line, count=1) if inline_all else line
+        # Not by llvmlite's tuning option: it keeps the lowest byte of a threshold.
+        word = "alwaysinline" if inline_all else f'"function-inline-threshold"="{_INLINE_THRESHOLD}"'
+        return re.sub(r"(?= #\d+ )", f" {word}", line, count=1)
 
     return re.sub(r"^define [^@]*@([\w$.]+)\(.*$", internal, text, flags=re.MULTILINE)
 
@@ -216,7 +230,6 @@ def _run_pipeline(module: llvm.ModuleRef, *, optimise: bool) -> None:
     options.slp_vectorization = False
     options.loop_interleaving = False
     options.loop_unrolling = True
-    options.inlining_threshold = _INLINE_THRESHOLD
     builder = llvm.create_pass_builder(target, options)
     passes = llvm.create_new_module_pass_manager()
     if optimise:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from perfvec.program.classify import CLASS_INDEX
-from perfvec.program.core import outcomes, reuse, windows
+from perfvec.program.core import footprint, outcomes, reuse, windows
 from perfvec.trace_data import MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def unpack_outcomes(keys: NDArray[np.int64]) -> NDArray[np.void]:
 class Recorder:
     """Takes in the record of one launch, work-group after work-group."""
 
-    def __init__(self, native: NativeKernel, static: StaticTable, num_sub_groups: int) -> None:
+    def __init__(self, native: NativeKernel, static: StaticTable, *, num_sub_groups: int, num_groups: int) -> None:
         table = static.rows
         num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments))
         headers = [s.is_loop_header for s in native.segments]
@@ -69,13 +69,13 @@ class Recorder:
         self._stream = np.zeros(1 << 14, np.int64)
         self._scalars = np.zeros(9, np.int64)
         self._group_stack = reuse.new_stack(1 << 10)
-        self._device_stack = reuse.new_stack(1 << 14)
+        self._footprint = footprint.new_footprint(1 << 14, num_groups)
         self._sub_groups: list[tuple[int, int, int, float]] = []
 
     @property
     def num_device_lines(self) -> int:
         """Distinct cache lines that the work-groups have touched so far."""
-        return int(self._device_stack[0][reuse.NUM_LINES])
+        return int(self._footprint[0][footprint.NUM_LINES])
 
     @np.errstate(over="ignore")  # hash codes wrap
     def consume(self, group: int, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
@@ -86,7 +86,7 @@ class Recorder:
             events, addresses, self._segments, self._rows, self._steps, self._shapes, self._lines, self._scratch,
             self._words, self._open_tokens, self._opened, self._tokens, self._windows, self._window_slots,
             self._outcome_key, self._outcome_slots, self._stream, self._scalars, *self._group_stack,
-            *self._device_stack,
+            *self._footprint,
         ):  # fmt: skip
             self._enlarge(lack)
 
@@ -110,11 +110,12 @@ class Recorder:
         totals[:] = 0
         self._scalars[windows.FIRST_SUB_GROUP] += self._num_sub_groups
         reuse.clear(*self._group_stack)
+        self._footprint[0][footprint.GROUP] += 1
 
     def _lacking(self, num_windows: int) -> int:
         return windows.lacking(
             self._tokens, self._window_slots, self._outcome_slots, self._stream, self._scalars, *self._group_stack[:2],
-            *self._device_stack[:2], num_windows * windows.MAX_WINDOW, num_windows, 0,
+            *self._footprint[:2], num_windows * windows.MAX_WINDOW, num_windows, 0,
         )  # fmt: skip
 
     @np.errstate(over="ignore")  # hash codes wrap
@@ -134,7 +135,8 @@ class Recorder:
         elif lack == windows.NEEDS_GROUP_STACK:
             self._group_stack = (self._group_stack[0], *reuse.enlarged(*self._group_stack[:2]))
         else:
-            self._device_stack = (self._device_stack[0], *reuse.enlarged(*self._device_stack[:2]))
+            state, table, tree = self._footprint
+            self._footprint = (state, footprint.enlarged(table), tree)
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""

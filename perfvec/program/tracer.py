@@ -46,11 +46,11 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     compiled = compile_launch(launch)
     static = make_static_table(compiled.native)
     execution = Execution(compiled, launch, budget=budget)
-    recorder = Recorder(compiled.native, static, execution.num_sub_groups)
     most = execution.num_work_groups if work_groups is None else work_groups
     sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
     if work_groups is not None:
         sample = _shorten(sample, compiled, launch, budget)
+    recorder = Recorder(compiled.native, static, num_sub_groups=execution.num_sub_groups, num_groups=len(sample.groups))
     lines_by_group = _run(execution, recorder, sample)
     tables = recorder.tables()
     return Trace(

@@ -33,11 +33,12 @@ def slow_tokens(
 ) -> dict[tuple[int, int], list[Token]]:
     """Tokens by work-group and sub-group."""
     found: dict[tuple[int, int], list[Token]] = {}
-    device = naive.LruStack()
+    device = naive.Footprint()
     group_stack, at_group, sub_group = naive.LruStack(), -1, 0
     for piece in pieces:
         if piece.group != at_group:
             group_stack, at_group = naive.LruStack(), piece.group
+            device.group += 1
         row = 0
         for segment, mask in piece.events.tolist():
             if segment == MARK_SUB_GROUP:
@@ -55,7 +56,7 @@ def slow_tokens(
 
 
 def _outcome(
-    row: np.void, addresses: list[int], mask: int, group: naive.LruStack, device: naive.LruStack
+    row: np.void, addresses: list[int], mask: int, group: naive.LruStack, device: naive.Footprint
 ) -> tuple[int, ...]:
     num_bytes, space = int(row["access_bytes"]), ADDRESS_SPACES[row["address_space"]]
     values = dict.fromkeys(FIELDS, 0)

@@ -39,7 +39,9 @@ def record(launch: Any, *, most_groups: int = 6) -> tuple[Recorder, dict, Static
     compiled = compile_launch(launch)
     static = make_static_table(compiled.native)
     execution = Execution(compiled, launch)
-    recorder = Recorder(compiled.native, static, execution.num_sub_groups)
+    recorder = Recorder(
+        compiled.native, static, num_sub_groups=execution.num_sub_groups, num_groups=execution.num_work_groups
+    )
     pieces: list[Piece] = []
 
     def consume(group: int, events: np.ndarray, addresses: np.ndarray) -> None:
@@ -165,7 +167,7 @@ def make_up(seed: int, *, num_groups: int, num_events: int, num_sub_groups: int,
 
 
 def record_made_up(made_up: MadeUp, num_sub_groups: int) -> dict[str, np.ndarray]:
-    recorder = Recorder(made_up.native, made_up.static, num_sub_groups)
+    recorder = Recorder(made_up.native, made_up.static, num_sub_groups=num_sub_groups, num_groups=len(made_up.pieces))
     for piece in made_up.pieces:
         recorder.consume(piece.group, piece.events, piece.addresses)
         recorder.end_group(piece.group, 1.0)

@@ -32,9 +32,14 @@ def new_stack(num_slots: int):
 
 
 @njit(cache=True)
-def _slot_of(table, line):
+def slot_of(table, line):
+    """Where a line is in a hash table whose first column holds lines, or where it would go.
+
+    Eight neighbouring lines share a place of eight slots: accesses that lie together are looked up together.
+    """
     mask = table.shape[0] - 1
-    slot = (((line ^ line >> 31) & 0x7FFF_FFFF) * 0x9E37_79B1 >> 11) & mask
+    block = line >> 3
+    slot = ((((block ^ block >> 28) & 0x7FFF_FFFF) * 0x9E37_79B1 >> 11 << 3) | (line & 7)) & mask
     while table[slot, LINE] != EMPTY and table[slot, LINE] != line:
         slot = (slot + 1) & mask
     return slot
@@ -90,7 +95,7 @@ def enlarged(state, table):
     new_tree = np.zeros(2 * new_table.shape[0] + 1, np.int32)
     for slot in range(table.shape[0]):
         if table[slot, LINE] != EMPTY:
-            at = _slot_of(new_table, table[slot, LINE])
+            at = slot_of(new_table, table[slot, LINE])
             new_table[at] = table[slot]
     _compact(state, new_table, new_tree)
     return new_table, new_tree
@@ -112,7 +117,7 @@ def touch(state, table, tree, line, sector_bits):
     """
     if state[NOW] + 1 >= tree.shape[0]:
         _compact(state, table, tree)
-    slot = _slot_of(table, line)
+    slot = slot_of(table, line)
     now = state[NOW]
     if table[slot, LINE] == EMPTY:
         table[slot, LINE] = line

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from perfvec.program.core import outcomes, reuse
+from perfvec.program.core import footprint, outcomes, reuse
 from perfvec.program.core.bits import count_lanes, lowest_lane
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
@@ -35,7 +35,7 @@ TOKENS, WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH, FIRST_SUB_GROUP
 SHAPE_MASK, SHAPE_PHASE, SHAPE_STRIDE, SHAPE_SECTORS, SHAPE_LINES, SHAPE_PASSES, SHAPE_SAME = range(7)
 NUM_SHAPE = 7
 # What `consume` returns.
-FINISHED, NEEDS_TOKENS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_GROUP_STACK, NEEDS_DEVICE_STACK = range(7)
+FINISHED, NEEDS_TOKENS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_GROUP_STACK, NEEDS_FOOTPRINT = range(7)
 # A token in one number: static instruction, lanes, outcome + 1.
 TOKEN_STATIC_SHIFT, TOKEN_LANES_SHIFT = 38, 32
 
@@ -125,9 +125,8 @@ def _touch(origin, lines, row, count, gs, gt, gf, ds, dt, df):
             reuse_group = max(reuse_group, _log_bucket(distance))
         if fresh:
             cold_group += count_lanes(fresh)
-            # Lines that the work-group already has keep their place among all: it ran without a break.
-            far, new = reuse.touch(ds, dt, df, line, fresh)
-            if far >= 0 and distance < 0:
+            far, new = footprint.touch(ds, dt, df, line, fresh)
+            if distance < 0 and far >= 0:
                 reuse_device = max(reuse_device, _log_bucket(far))
             cold_device += count_lanes(new)
     return reuse_group, reuse_device, cold_group, cold_device
@@ -207,8 +206,8 @@ def lacking(tokens, window_slots, outcome_slots, stream, scalars, gs, gt, ds, dt
         return NEEDS_STREAM
     if sites and reuse.is_crowded(gs, gt, MAX_LINES * sites):
         return NEEDS_GROUP_STACK
-    if sites and reuse.is_crowded(ds, dt, MAX_LINES * sites):
-        return NEEDS_DEVICE_STACK
+    if sites and footprint.is_crowded(ds, dt, MAX_LINES * sites):
+        return NEEDS_FOOTPRINT
     return FINISHED
 
 
@@ -233,7 +232,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         outcome_key: int64 `(capacity,)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
         scalars: int64 `(9,)`; EVENT and ROW say where to go on.
-        gs, gt, gf: reuse stack of the work-group; ds, dt, df: of all traced work-groups.
+        gs, gt, gf: reuse stack of the work-group; ds, dt, df: footprint of all traced work-groups.
 
     Returns:
         FINISHED, or what must be enlarged before the next call.
