@@ -221,6 +221,8 @@ def _set_options() -> None:
     llvm.set_option("perfvec", "-disable-loop-idiom-all")
     # It would end the process on reading a kernel that calls a kernel, which newer LLVM forbids and `_prepare` mends.
     llvm.set_option("perfvec", "-disable-auto-upgrade-debug-info")
+    # The inliner would give up on a long function before it looks at that function's own threshold.
+    llvm.set_option("perfvec", "-inline-cost-full")
 
 
 def _run_pipeline(module: llvm.ModuleRef, *, optimise: bool) -> None:
