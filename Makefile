@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace opencl clean
+.PHONY: demo test check bench bench-trace conformance opencl piglit clean
 
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
@@ -26,6 +26,10 @@ bench: bench-trace
 
 bench-trace: $(VENV)/installed
 	$(BIN)/python experiments/bench/trace.py
+
+# OpenCL program tests that others wrote, on our executor, Oclgrind and PoCL; ends in one line of JSON.
+conformance: $(VENV)/installed opencl piglit
+	$(BIN)/python -m experiments.conformance.run
 
 # A virtual environment even where Debian's python3-venv is not installed: virtualenv then comes through pip.
 $(VENV)/bin/python:
@@ -51,7 +55,12 @@ $(VENV)/installed-dev: $(VENV)/installed
 opencl:
 	@ls /etc/OpenCL/vendors/*pocl* >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq pocl-opencl-icd >/dev/null; }; } || \
-	  echo "PoCL is not installed (pocl-opencl-icd); the tests that compare with it will skip."
+	  echo "PoCL is not installed (pocl-opencl-icd); what compares with it will skip."
+
+piglit:
+	@dpkg -L piglit >/dev/null 2>&1 || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq piglit >/dev/null; }; } || \
+	  { echo "The tests are those of Debian's package piglit, which is not installed (apt-get install piglit)." >&2; exit 2; }
 
 clean:
 	rm -rf $(VENV) dist build .pytest_cache .ruff_cache .hypothesis
