@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from perfvec.version import __version__
+
 if TYPE_CHECKING:
     from perfvec.apply.devices import DeviceEntry as DeviceEntry
     from perfvec.apply.devices import devices as devices
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from perfvec.errors import PerfVecError as PerfVecError
     from perfvec.launch import Launch as Launch
     from perfvec.trace_data import Trace as Trace
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "DeviceEntry": "perfvec.apply.devices",

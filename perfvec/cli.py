@@ -222,7 +222,7 @@ def main(args: Sequence[str] | None = None) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     try:
         if words == ["--version"]:
-            from perfvec import __version__
+            from perfvec.version import __version__
 
             Output().result(f"perfvec {__version__}")
             return EXIT_OK

@@ -25,7 +25,6 @@ from torch import nn
 from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
 
-from perfvec import __version__
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
 from perfvec.model.batching import LaunchBatch, make_batch, sample_windows, window_units
@@ -34,6 +33,7 @@ from perfvec.model.launch_input import launch_profile
 from perfvec.model.program_encoder import ProgramEncoder
 from perfvec.model.training_set import TrainingSet, split_families
 from perfvec.model.weights import TrainedModel
+from perfvec.version import __version__
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
