@@ -72,6 +72,7 @@ STATIC_DTYPE = np.dtype(
         ("vector_width", "u1"),  # scalars of that value
         ("address_space", "u1"),  # index into ADDRESS_SPACES
         ("access_bytes", "u2"),  # bytes that each lane moves
+        ("is_used", "?"),  # whether another instruction reads the result; devices need not return that of an atomic
         ("block", "u4"),  # basic block, in execution order preference
         ("source_line", "i4"),  # 0 where unknown
         ("producers", "i4", (3,)),  # static instructions that make the operands; -1 where none
@@ -119,6 +120,10 @@ class LaunchContext:
     mean_instructions: float  # of a sub-group
     max_instructions: float
     instructions_spread: float  # standard deviation between sub-groups ÷ mean
+    # Global atomic operations of the launch on the address of one, on average; see program/contention.py. Lanes of a
+    # sub-group on one address count once in the first, each in the second.
+    atomic_contention: float
+    atomic_lane_contention: float
     # Whether the trace stands for the whole launch, and why not if not; "" where it does.
     caveat: str = ""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SPECIAL_FP32_INSTRUCTIONS = 8
 # Cycles for which a sub-group at a barrier keeps its share of a compute unit idle.
 BARRIER_CYCLES = 5.0
-# A pass of an atomic occupies one compute unit's path to the L2 for one cycle.
+# A pass of an atomic occupies one compute unit's path to the L2 for one cycle, and its address for one cycle.
 ATOMIC_CYCLES = 1.0
 # A local-memory pass moves one 4 B word of each of 32 banks.
 PASS_BYTES = 4 * SUB_GROUP_SIZE
@@ -55,6 +55,7 @@ _THROUGHPUTS: dict[str, Callable[[Device], float]] = {
     "l2_sectors": lambda d: SECTOR_BYTES / d.memory.l2.bandwidth_bytes_per_s,
     "dram_sectors": lambda d: SECTOR_BYTES / d.memory.dram.bandwidth_bytes_per_s,
     "atomic_passes": lambda d: _cycles_s(d, ATOMIC_CYCLES),
+    "serial_atomics": lambda d: ATOMIC_CYCLES / d.compute.clock_hz,
     "barriers": lambda d: _cycles_s(d, BARRIER_CYCLES),
 }
 # Resources whose times overlap in the roofline: the slowest one counts.
@@ -73,6 +74,7 @@ def seconds_per_unit(device: Device) -> NDArray[np.float64]:
         local          128 B / bandwidth                    l1, l2, dram   32 B / bandwidth
         launch         overhead_s                           work_groups    work_group_s
         atomic pass    1 / (C · f) (assumed)                barrier        5 / (C · f) (assumed)
+        serial atomic  1 / f (assumed)
 
     Latency resources (`issue_per_slot_S`, `access_per_slot_S`) count what one slot runs if `S` sub-groups are
     resident. The device has `N` slots; it charges the fp32 latency for an instruction, and the mean of the L2 and

@@ -27,6 +27,7 @@ INSTRUCTION = "instruction"
 _DEFAULT_RESOURCE = "other_issue"
 # By which unit a resource of the whole launch is shared among its instructions, the first that there is.
 _SHARED_BY = {
+    "serial_atomics": ("atomic_passes",),
     "issue_per_slot": (INSTRUCTION,),
     "access_per_slot": ("global_accesses", "l1_sectors"),
     "launch": (),

@@ -113,6 +113,7 @@ def make_static_table(native: NativeKernel) -> StaticTable:
     pending: list[tuple[int, Instruction]] = []
     counts: list[dict[str, int]] = []
     accesses: dict[int, list[Access]] = {}  # by identity: equal instructions may stand in several places
+    used = {name for block in native.kernel.blocks for i in block.instructions for name in i.operands}
     for site in native.sites:
         accesses.setdefault(id(site.instruction), []).append(site.access)
     for segment in native.segments:
@@ -123,7 +124,7 @@ def make_static_table(native: NativeKernel) -> StaticTable:
             if not name:
                 continue
             for access in accesses.get(id(instruction), [None]):
-                rows.append(_row(instruction, name, segment, access))
+                rows.append(_row(instruction, name, segment, access, used))
                 sites.append(site_number if access else -1)
                 site_number += access is not None
                 pending.append((len(rows) - 1, instruction))
@@ -140,7 +141,9 @@ def make_static_table(native: NativeKernel) -> StaticTable:
     )
 
 
-def _row(instruction: Instruction, name: str, segment: Segment, access: Access | None) -> tuple[object, ...]:
+def _row(
+    instruction: Instruction, name: str, segment: Segment, access: Access | None, used: set[str]
+) -> tuple[object, ...]:
     width, scalar = vector_parts(instruction.type)
     kind, bits = "none", 0
     if scalar in ("float", "double", "half"):
@@ -162,6 +165,7 @@ def _row(instruction: Instruction, name: str, segment: Segment, access: Access |
         width,
         SPACE_INDEX[access.space] if access else 0,
         access.num_bytes if access else 0,
+        instruction.name in used,
         segment.index,
         instruction.line,
         (-1, -1, -1),

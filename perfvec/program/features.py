@@ -25,7 +25,7 @@ from perfvec.trace_data import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEATURES_VERSION = 1
+FEATURES_VERSION = 2
 _MEMORY_LOGS = ("sectors", "lines", "bank_passes", "same_address", "cold_sectors_work_group", "cold_sectors_device")
 _REUSE = ("reuse_work_group", "reuse_device")
 _MOST_BUCKETS = 32.0
@@ -35,6 +35,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     *(f"kind_{name}" for name in VALUE_KINDS),
     *(f"space_{name}" for name in ADDRESS_SPACES),
     *(f"stride_{name}" for name in STRIDE_CLASSES),
+    "is_used",  # 1 if another instruction reads the result
     "log_bits",  # log2(1 + bits of one scalar) / 6
     "log_vector_width",  # log2(scalars) / 4
     "log_access_bytes",  # log2(1 + bytes a lane moves) / 7
@@ -132,6 +133,7 @@ def _token_features(trace: Trace, start: NDArray[np.int64], tokens: NDArray[np.i
     )[token_static]
     sizes = np.stack(
         [
+            static["is_used"].astype(np.float32),
             _log2(static["bits"], 6.0),
             _log2(np.maximum(static["vector_width"], 1) - 1, 4.0),
             _log2(static["access_bytes"], 7.0),

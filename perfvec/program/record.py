@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from perfvec.program.classify import CLASS_INDEX
+from perfvec.program.contention import AtomicLog, Contention
 from perfvec.program.core import footprint, outcomes, reuse, windows
-from perfvec.trace_data import MEMORY_DTYPE, SUB_GROUP_DTYPE
+from perfvec.trace_data import ADDRESS_SPACES, MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,6 +72,7 @@ class Recorder:
         self._group_stack = reuse.new_stack(1 << 10)
         self._footprint = footprint.new_footprint(1 << 14, num_groups)
         self._sub_groups: list[tuple[int, int, int, float]] = []
+        self._atomics = _atomic_log(static, num_sites)
 
     @property
     def num_device_lines(self) -> int:
@@ -89,6 +91,8 @@ class Recorder:
             *self._footprint,
         ):  # fmt: skip
             self._enlarge(lack)
+        if self._atomics:
+            self._atomics.consume(events, addresses, windows.MARK_SUB_GROUP)
 
     @np.errstate(over="ignore")  # hash codes wrap
     def end_group(self, group: int, weight: float) -> None:
@@ -111,6 +115,12 @@ class Recorder:
         self._scalars[windows.FIRST_SUB_GROUP] += self._num_sub_groups
         reuse.clear(*self._group_stack)
         self._footprint[0][footprint.GROUP] += 1
+        if self._atomics:
+            self._atomics.end_group(group, weight)
+
+    def contention(self) -> Contention:
+        """How many global atomics of the launch meet at one address."""
+        return self._atomics.contention() if self._atomics else Contention(by_sub_group=0.0, by_lane=0.0)
 
     def _lacking(self, num_windows: int) -> int:
         return windows.lacking(
@@ -156,6 +166,20 @@ class Recorder:
             "stream_start": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
             "stream_window": (stream & 0xFFFF_FFFF)[order].astype(np.uint32),
         }
+
+
+def _atomic_log(static: StaticTable, num_sites: NDArray[np.int64]) -> AtomicLog | None:
+    """A log of the kernel's global atomics; None if it has none."""
+    rows, segment = static.rows, np.repeat(np.arange(len(num_sites)), np.diff(static.start))
+    is_logged = (
+        (rows["opcode_class"] == CLASS_INDEX["atomic"])
+        & (static.site >= 0)
+        & ~np.isin(rows["address_space"], [ADDRESS_SPACES.index("local"), ADDRESS_SPACES.index("private")])
+    )
+    if not is_logged.any():
+        return None
+    sites = [static.site[is_logged & (segment == number)].tolist() for number in range(len(num_sites))]
+    return AtomicLog(sites, num_sites)
 
 
 def _doubled(array: NDArray[np.int64]) -> NDArray[np.int64]:

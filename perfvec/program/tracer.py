@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
+    from perfvec.program.contention import Contention
 
 DEFAULT_GROUPS = 48
 FEWEST_GROUPS = 8
@@ -56,7 +57,9 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     return Trace(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
-        context=_context(launch, execution, static, tables["sub_groups"], lines_by_group, sample),
+        context=_context(
+            launch, execution, static, tables["sub_groups"], lines_by_group, sample, recorder.contention()
+        ),
         static=static.rows,
         **tables,
     )
@@ -94,6 +97,7 @@ def _context(
     sub_groups: NDArray[np.void],
     new_lines: NDArray[np.int64],
     sample: Sample,
+    contention: Contention,
 ) -> LaunchContext:
     weight = sub_groups["weight"]
     lengths = sub_groups["num_instructions"].astype(np.float64)
@@ -114,4 +118,6 @@ def _context(
         mean_instructions=mean,
         max_instructions=float(lengths.max()),
         instructions_spread=spread / mean if mean else 0.0,
+        atomic_contention=contention.by_sub_group,
+        atomic_lane_contention=contention.by_lane,
     )

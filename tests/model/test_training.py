@@ -12,6 +12,7 @@ from perfvec.model.config import ModelConfig, TrainingConfig
 from perfvec.model.training import BatchStream, LaunchData, train
 from perfvec.model.training_set import split_families
 from perfvec.model.vectors import predict
+from perfvec.resources import NUM_RESOURCES
 from tests.model.synthetic_launches import make_training_set
 
 SMALL = TrainingConfig(
@@ -204,7 +205,7 @@ def test_weights_by_hand(dataset):
         ({"times": np.zeros((24, 3))}, "positive and finite"),
         ({"spread": np.full((24, 3), np.nan)}, "spread of a measured time"),
         ({"device_names": ("a", "b")}, "need"),
-        ({"seconds_per_unit": -np.ones((3, 21))}, "negative or not finite"),
+        ({"seconds_per_unit": -np.ones((3, NUM_RESOURCES))}, "negative or not finite"),
         ({"launches": ()}, "no launches"),
     ],
 )

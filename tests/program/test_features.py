@@ -13,8 +13,9 @@ from perfvec.program.counts import TOKEN_UNITS, count_token_units, unit_tables
 from perfvec.program.features import CONTEXT_NAMES, FEATURE_NAMES, make_features, nearest_producers
 from perfvec.program.tracer import trace_launch
 from perfvec.resources import NUM_RESOURCES, RESOURCES
-from perfvec.trace_data import CONTEXT_FIELDS, Trace
+from perfvec.trace_data import CONTEXT_FIELDS, OPCODE_CLASSES, Trace
 from tests.opencl import oclgrind_device
+from tests.program.launching import make_launch
 from tests.program.test_counts import SAXPY, TILED
 
 
@@ -37,20 +38,34 @@ def test_tokens_of_saxpy():
     load, fma, store = (dict(zip(FEATURE_NAMES, features.token_features[i].tolist(), strict=True)) for i in (4, 7, 8))
     expected = {
         "class_load": 1, "kind_float": 1, "space_global": 1, "stride_unit": 1, "log_bits": log2(32, 6),
-        "log_access_bytes": log2(4, 7), "lanes": 1, "log_sectors": log2(4, 8), "log_lines": log2(1, 8),
+        "log_access_bytes": log2(4, 7), "lanes": 1, "is_used": 1, "log_sectors": log2(4, 8), "log_lines": log2(1, 8),
         "log_cold_sectors_work_group": log2(4, 8), "log_cold_sectors_device": log2(4, 8), "producer_distance": 1,
         "num_producers": 1 / 3,
     }  # fmt: skip
     assert {name: value for name, value in load.items() if value} == pytest.approx(expected)
     expected = {
         "class_fma": 1, "kind_float": 1, "space_none": 1, "stride_none": 1, "log_bits": log2(32, 6), "lanes": 1,
-        "producer_distance": 1, "producer_is_load": 1, "num_producers": 2 / 3,
+        "is_used": 1, "producer_distance": 1, "producer_is_load": 1, "num_producers": 2 / 3,
     }  # fmt: skip
     assert {name: value for name, value in fma.items() if value} == pytest.approx(expected)
     assert store["log_cold_sectors_device"] == 0
     assert store["reuse_work_group"] == pytest.approx(1 / 32)  # the line used last: bucket 1
     assert store["producer_distance"] == 1
     assert store["producer_is_load"] == 0
+    assert store["is_used"] == 0
+
+
+def test_whether_the_result_of_an_atomic_is_used():
+    source = """
+    __kernel void k(__global int *a, __global int *b) {
+        atomic_inc(a);
+        b[get_global_id(0)] = atomic_add(a + 1, 2);
+        atomic_xchg(a + 2, 5);
+    }
+    """
+    static = trace(make_launch(source, "buffer:int32:4", "buffer:int32:64")).static
+    atomics = static[static["opcode_class"] == OPCODE_CLASSES.index("atomic")]
+    assert atomics["is_used"].tolist() == [False, True, False]
 
 
 def test_launch_of_saxpy():
