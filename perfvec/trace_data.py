@@ -86,7 +86,7 @@ MEMORY_DTYPE = np.dtype(
         ("same_address", "u1"),  # most lanes on one address
         ("stride_class", "u1"),  # index into STRIDE_CLASSES
         ("reuse_work_group", "u1"),  # 1 + floor(log2(1 + stack distance in lines)) in the work-group; 0 at first touch
-        ("reuse_device", "u1"),  # the same in lines that later traced work-groups touched; see core/footprint.py
+        ("reuse_device", "u1"),  # the same in lines that later traced work-groups touched; see core/lines.py
         ("cold_sectors_work_group", "u2"),  # sectors that this work-group touches for the first time
         ("cold_sectors_device", "u2"),  # sectors that no traced work-group has touched before
     ]

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from perfvec.program.driver import MARK_GROUP_END
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_MOST_ROWS = 1 << 14  # that are kept before they are counted
 
 
 @final
@@ -25,6 +29,7 @@ class Contention:
     by_lane: float
 
 
+@final
 class AtomicLog:
     """Gathers the addresses of a launch's global atomics, work-group after work-group.
 
@@ -36,62 +41,104 @@ class AtomicLog:
     def __init__(self, sites: list[list[int]], num_sites: NDArray[np.int64]) -> None:
         self._sites = sites
         self._num_sites = num_sites
-        self._has_atomics = np.array([bool(rows) for rows in sites], np.bool_)
-        self._pieces: list[NDArray[np.int64]] = []
-        self._groups: list[tuple[int, float, NDArray[np.int64], NDArray[np.float64]]] = []
+        self._has_atomics = np.flatnonzero([bool(rows) for rows in sites])
+        self._num_ended = 0
+        # Rows not yet counted, each with its work-group's place among the traced; then counts by both.
+        self._rows: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+        self._num_rows = 0
+        self._counts = _Counts.none()
 
-    def consume(self, events: NDArray[np.uint32], addresses: NDArray[np.int64], no_segment: int) -> None:
+    def consume(self, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
         """Take in a piece of the executor's record.
 
         Args:
-            events: `(events, 2)`: segment and lane mask, or `no_segment`.
+            events: `(events, 2)`: segment and lane mask, or a mark of the driver.
             addresses: `(rows, lane)`: a row a memory access, -1 for inactive lanes.
-            no_segment: What stands in place of a segment where the event is none.
         """
-        segments = events[:, 0][events[:, 0] != no_segment]
-        ends = np.cumsum(self._num_sites[segments])
-        for segment in np.flatnonzero(self._has_atomics):
-            first_rows = (ends - self._num_sites[segments])[segments == segment]
-            self._pieces += [addresses[first_rows + row] for row in self._sites[segment]]
+        words = events[:, 0]
+        segments = words[words < len(self._num_sites)]
+        first = np.cumsum(self._num_sites[segments]) - self._num_sites[segments]
+        ended = self._num_ended + np.cumsum(words == MARK_GROUP_END)
+        places = ended[words < len(self._num_sites)]
+        for segment in self._has_atomics:
+            is_here = segments == segment
+            for row in self._sites[segment]:
+                self._rows.append((places[is_here], addresses[first[is_here] + row]))
+                self._num_rows += len(self._rows[-1][0])
+        self._num_ended = int(ended[-1]) if len(ended) else self._num_ended
+        if self._num_rows > _MOST_ROWS:
+            self._count()
 
-    def end_group(self, group: int, weight: float) -> None:
-        """End a work-group: only its addresses and their counts are kept.
-
-        Args:
-            group: Its linear number.
-            weight: Work-groups of the launch that it stands for.
-        """
-        if not self._pieces:
-            return
-        rows = np.sort(np.concatenate(self._pieces), axis=1)
-        self._pieces.clear()
+    def _count(self) -> None:
+        """Only counts by work-group and address are kept."""
+        place = np.concatenate([places for places, _ in self._rows])
+        rows = np.sort(np.concatenate([addresses for _, addresses in self._rows]), axis=1)
+        self._rows, self._num_rows = [], 0
         is_new = np.ones(rows.shape, np.bool_)
         is_new[:, 1:] = rows[:, 1:] != rows[:, :-1]
         is_active = rows >= 0
-        distinct, place = np.unique(rows[is_active], return_inverse=True)
-        by_lane = np.bincount(place, minlength=len(distinct))
-        by_sub_group = np.bincount(place, weights=is_new[is_active], minlength=len(distinct))
-        self._groups.append((group, weight, distinct, np.stack([by_sub_group, by_lane], axis=1).astype(np.float64)))
+        operations = _Counts(
+            place=np.repeat(place, is_active.sum(axis=1)),
+            address=rows[is_active],
+            by_sub_group=is_new[is_active].astype(np.float64),
+            by_lane=np.ones(int(is_active.sum())),
+        )
+        self._counts = self._counts.added(operations)
 
-    def contention(self) -> Contention:
+    def contention(self, groups: NDArray[np.int64], weights: NDArray[np.float64]) -> Contention:
         """Estimate the contention of the whole launch.
+
+        Args:
+            groups: Linear numbers of the traced work-groups.
+            weights: Work-groups of the launch that each stands for.
 
         Operations on an operation's own address come from its neighbourhood, the run of neighbouring traced
         work-groups, and from elsewhere. The first are counted; the second are the launch's other operations times the
         probability that two operations of different runs meet, which pairs of traced runs estimate without bias,
         however rarely they meet.
         """
-        if not self._groups:
+        if self._rows:
+            self._count()
+        counts = self._counts
+        if not len(counts.place):
             return Contention(by_sub_group=0.0, by_lane=0.0)
-        numbers = np.array([group for group, *_ in self._groups])
-        runs = np.cumsum(np.diff(numbers, prepend=numbers[0]) > 1)
-        run = np.repeat(runs, [len(addresses) for _, _, addresses, _ in self._groups])
-        weight = np.repeat([w for _, w, _, _ in self._groups], [len(addresses) for _, _, addresses, _ in self._groups])
-        counts = np.concatenate([c for *_, c in self._groups])
-        _, address = np.unique(np.concatenate([a for _, _, a, _ in self._groups]), return_inverse=True)
+        run = np.cumsum(np.diff(groups, prepend=groups[0]) > 1, dtype=np.int64)[counts.place]
+        weight = weights[counts.place]
+        _, address = np.unique(counts.address, return_inverse=True)
         return Contention(
-            by_sub_group=_meeting(run, address, weight, counts[:, 0]),
-            by_lane=_meeting(run, address, weight, counts[:, 1]),
+            by_sub_group=_meeting(run, address, weight, counts.by_sub_group),
+            by_lane=_meeting(run, address, weight, counts.by_lane),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counts:
+    """Operations by a work-group's place among the traced and by address; all arrays of one length."""
+
+    place: NDArray[np.int64]
+    address: NDArray[np.int64]
+    by_sub_group: NDArray[np.float64]
+    by_lane: NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> _Counts:
+        return cls(
+            place=np.zeros(0, np.int64), address=np.zeros(0, np.int64), by_sub_group=np.zeros(0), by_lane=np.zeros(0)
+        )
+
+    def added(self, other: _Counts) -> _Counts:
+        """Both together, each work-group and address once, in this order."""
+        place, address = np.append(self.place, other.place), np.append(self.address, other.address)
+        distinct, number = np.unique(address, return_inverse=True)
+        keys, pair = np.unique(place * len(distinct) + number, return_inverse=True)
+        return _Counts(
+            place=keys // max(len(distinct), 1),
+            address=distinct[keys % max(len(distinct), 1)],
+            by_sub_group=np.bincount(pair, np.append(self.by_sub_group, other.by_sub_group), len(keys)).astype(
+                np.float64
+            ),
+            by_lane=np.bincount(pair, np.append(self.by_lane, other.by_lane), len(keys)).astype(np.float64),
         )
 
 

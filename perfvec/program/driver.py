@@ -15,8 +15,10 @@ MAX_MEMORIES = 1 << 16
 # Values of a lane's program counter beyond all segments.
 WAITING = 0x4000_0000  # plus the segment to go on with: waits at a barrier
 EXITED = 0x7FFF_FFFF
-# Segment words of the record that are not segments: the low word is then a sub-group or a work-group.
+# Segment words of the record that are not segments: a sub-group runs now, its number in the other word; a work-group
+# has ended. For the last there is always room: one event more than the capacity says.
 MARK_SUB_GROUP = 0xFFFF_FFFF
+MARK_GROUP_END = 0xFFFF_FFFE
 
 # The context: an array of 64-bit words that Python and the native code share.
 CONTEXT = {
@@ -27,7 +29,8 @@ CONTEXT = {
             "global_sizes", "local_sizes", "offsets", "work_dim", "num_lanes", "num_sub_groups", "regs_bytes",
             "private_lane_bytes", "events", "events_capacity", "events_count", "addresses", "addresses_capacity",
             "addresses_count", "budget", "segment_count", "segment_lanes", "scratch", "sub_group", "error_site",
-            "error_address", "error_lane", "error_bytes", "private_now", "lane_base", "regs_now", "pcs_now",
+            "error_address", "error_lane", "error_bytes", "private_now", "lane_base", "groups", "num_run", "position",
+            "is_entered", "pcs_fresh", "pcs_bytes", "local", "local_bytes",
         )
     )
 }  # fmt: skip
@@ -349,7 +352,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
 _GROUP = f"""
-define i32 @pv.run_group(ptr %.ctx) {{
+define internal i32 @pv.run_group(ptr %.ctx) {{
 entry:
   %sub.p = {word("sub_group")}
   %num.p = {word("num_sub_groups")}
@@ -411,5 +414,105 @@ released:
 }}
 """
 
-DRIVER_IR = _MEMORY + _WORK_ITEM + _SUB_GROUP + _GROUP
+
+def _place(dimension: int) -> str:
+    """Store a work-group's number in one dimension, and the global id of its first work-item."""
+    return f"""
+  %id.p.{dimension} = getelementptr i64, ptr %ids, i64 {dimension}
+  store i64 %id.{dimension}, ptr %id.p.{dimension}
+  %size.p.{dimension} = getelementptr i64, ptr %sizes, i64 {dimension}
+  %size.{dimension} = load i64, ptr %size.p.{dimension}
+  %offset.p.{dimension} = getelementptr i64, ptr %offsets, i64 {dimension}
+  %offset.{dimension} = load i64, ptr %offset.p.{dimension}
+  %skip.{dimension} = mul i64 %id.{dimension}, %size.{dimension}
+  %first.{dimension} = add i64 %skip.{dimension}, %offset.{dimension}
+  %base.p.{dimension} = getelementptr i64, ptr %bases, i64 {dimension}
+  store i64 %first.{dimension}, ptr %base.p.{dimension}"""
+
+
+_LAUNCH = f"""
+define internal void @pv.enter_group(ptr %.ctx, i64 %group) {{
+  %shape.p = {word("num_groups")}
+  %shape = load ptr, ptr %shape.p
+  %x = load i64, ptr %shape
+  %y.p = getelementptr i64, ptr %shape, i64 1
+  %y = load i64, ptr %y.p
+  %id.0 = urem i64 %group, %x
+  %rest = udiv i64 %group, %x
+  %id.1 = urem i64 %rest, %y
+  %id.2 = udiv i64 %rest, %y
+  %ids.p = {word("group_ids")}
+  %ids = load ptr, ptr %ids.p
+  %sizes.p = {word("local_sizes")}
+  %sizes = load ptr, ptr %sizes.p
+  %offsets.p = {word("offsets")}
+  %offsets = load ptr, ptr %offsets.p
+  %bases.p = {word("global_base")}
+  %bases = load ptr, ptr %bases.p
+  {_place(0)}{_place(1)}{_place(2)}
+  %pcs.p = {word("pcs")}
+  %pcs = load ptr, ptr %pcs.p
+  %fresh.p = {word("pcs_fresh")}
+  %fresh = load ptr, ptr %fresh.p
+  %pcs.bytes.p = {word("pcs_bytes")}
+  %pcs.bytes = load i64, ptr %pcs.bytes.p
+  call void @llvm.memmove.p0.p0.i64(ptr %pcs, ptr %fresh, i64 %pcs.bytes, i1 false)
+  %local.p = {word("local")}
+  %local = load ptr, ptr %local.p
+  %local.bytes.p = {word("local_bytes")}
+  %local.bytes = load i64, ptr %local.bytes.p
+  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 %local.bytes, i1 false)
+  %sub.p = {word("sub_group")}
+  store i64 0, ptr %sub.p
+  ret void
+}}
+
+define i32 @pv.run_groups(ptr %.ctx) {{
+entry:
+  %groups.p = {word("groups")}
+  %groups = load ptr, ptr %groups.p
+  %num.p = {word("num_run")}
+  %num = load i64, ptr %num.p
+  %position.p = {word("position")}
+  %entered.p = {word("is_entered")}
+  %events.p = {word("events")}
+  %events = load ptr, ptr %events.p
+  %count.p = {word("events_count")}
+  br label %next
+next:
+  %position = load i64, ptr %position.p
+  %is.end = icmp uge i64 %position, %num
+  br i1 %is.end, label %done, label %look
+look:
+  %entered = load i64, ptr %entered.p
+  %is.entered = icmp ne i64 %entered, 0
+  br i1 %is.entered, label %run, label %enter
+enter:
+  %group.p = getelementptr i64, ptr %groups, i64 %position
+  %group = load i64, ptr %group.p
+  call void @pv.enter_group(ptr %.ctx, i64 %group)
+  store i64 1, ptr %entered.p
+  br label %run
+run:
+  %status = call i32 @pv.run_group(ptr %.ctx)
+  %is.ok = icmp eq i32 %status, {Status.DONE}
+  br i1 %is.ok, label %finish, label %leave
+leave:
+  ret i32 %status
+finish:
+  %at = load i64, ptr %count.p
+  %mark.p = getelementptr {{ i32, i32 }}, ptr %events, i64 %at
+  store i32 {MARK_GROUP_END - (1 << 32)}, ptr %mark.p
+  %at.end = add i64 %at, 1
+  store i64 %at.end, ptr %count.p
+  store i64 0, ptr %entered.p
+  %position.next = add i64 %position, 1
+  store i64 %position.next, ptr %position.p
+  br label %next
+done:
+  ret i32 {Status.DONE}
+}}
+"""
+
+DRIVER_IR = _MEMORY + _WORK_ITEM + _SUB_GROUP + _GROUP + _LAUNCH
 FINAL_METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 1048576, i32 1}\n'

@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from perfvec.launch import Launch
 
 DEFAULT_BUDGET = 400_000_000  # sub-group instructions of the groups that are run
-_EVENTS_CAPACITY = 1 << 17
-_ADDRESS_ROWS = 1 << 15
+_EVENTS_CAPACITY = 1 << 14
+_ADDRESS_ROWS = 1 << 12
 _ALIGN = 128
 _MAX_COMPILED = 64
 MAX_LOCAL_BYTES = 1 << 18  # of a work-group; no GPU has more
 MAX_PRIVATE_BYTES = 1 << 32  # of a work-group
 
-# Called with the work-group's number, the events (segment or mark, mask or number) and the address rows so far.
-Consumer: TypeAlias = "Callable[[int, NDArray[np.uint32], NDArray[np.int64]], None]"
+# Called with the events (segment or mark, mask or number) and the address rows so far.
+Consumer: TypeAlias = "Callable[[NDArray[np.uint32], NDArray[np.int64]], None]"
 
 
 _compiled: OrderedDict[tuple[str, tuple[str, ...], str, bool], CompiledKernel] = OrderedDict()
@@ -86,7 +86,7 @@ class Execution:
         num_segments = len(compiled.native.segments)
         self.segment_count = np.zeros(num_segments, np.int64)
         self.segment_lanes = np.zeros(num_segments, np.int64)
-        self._events = np.zeros((_EVENTS_CAPACITY, 2), np.uint32)
+        self._events = np.zeros((_EVENTS_CAPACITY + 1, 2), np.uint32)  # one more: see MARK_GROUP_END
         most_sites = max(Counter(site.segment for site in compiled.native.sites).values(), default=0)
         self._addresses = np.zeros((_ADDRESS_ROWS + most_sites, SUB_GROUP_SIZE), np.int64)
         # A lane whose access failed goes on here until its segment ends.
@@ -99,7 +99,7 @@ class Execution:
             ("events", self._events), ("addresses", self._addresses), ("scratch", scratch),
         ):  # fmt: skip
             self._set(name, self._pin(array))
-        self._set("events_capacity", len(self._events))
+        self._set("events_capacity", _EVENTS_CAPACITY)
         self._set("addresses_capacity", len(self._addresses))
         self._set("budget", budget)
         self._set("error_site", -1)
@@ -131,6 +131,8 @@ class Execution:
         sizes = [*(memory.num_bytes for memory in memories.local), *local_args]
         self._local = aligned_zeros(max(sum(map(self._local_bytes, sizes)), _ALIGN))
         self._local_next = self._pin(self._local)
+        self._set("local", self._local_next)
+        self._set("local_bytes", self._local.nbytes)
         for memory in memories.local:
             self._bind_local(memory)
         for memory, variable in memories.tables:
@@ -221,13 +223,10 @@ class Execution:
         linear = np.arange(num_lanes)
         ids = np.zeros((4, num_lanes), np.int64)
         ids[0], ids[1], ids[2] = linear % local[0], linear // local[0] % local[1], linear // (local[0] * local[1])
-        self._global_base, self._group_ids = np.zeros(4, np.int64), np.zeros(4, np.int64)
-        self._local_size, self._offset = np.array(local), np.zeros(3, np.int64)
-        self._offset[:dims] = launch.global_offset
         ones = (1, 1, 1, 1)
         self._pcs = np.full(self.num_sub_groups * SUB_GROUP_SIZE, EXITED, np.int32)
-        self._fresh_pcs = self._pcs.copy()
-        self._fresh_pcs[:num_lanes] = 0
+        fresh_pcs = self._pcs.copy()
+        fresh_pcs[:num_lanes] = 0
         private_bytes = native.memories.private_bytes
         if private_bytes * num_lanes > MAX_PRIVATE_BYTES:
             raise UnsupportedError(
@@ -236,18 +235,20 @@ class Execution:
             )
         tables = {
             "local_ids": ids,
-            "global_base": self._global_base,
-            "group_ids": self._group_ids,
+            "global_base": np.zeros(4, np.int64),
+            "group_ids": np.zeros(4, np.int64),
             "num_groups": np.array((*launch.num_groups, *ones)[:4], np.int64),
             "global_sizes": np.array((*launch.global_size, *ones)[:4], np.int64),
             "local_sizes": np.array((*launch.local_size, *ones)[:4], np.int64),
             "offsets": np.array((*launch.global_offset, 0, 0, 0)[:4], np.int64),
             "pcs": self._pcs,
+            "pcs_fresh": fresh_pcs,
             "regs": aligned_zeros(max(_ALIGN, self.compiled.regs_bytes * self.num_sub_groups)),
             "private": aligned_zeros(max(_ALIGN, private_bytes * self.num_sub_groups * SUB_GROUP_SIZE)),
         }
         for name, array in tables.items():
             self._set(name, self._pin(array))
+        self._set("pcs_bytes", self._pcs.nbytes)
         self._set("work_dim", dims)
         self._set("num_lanes", num_lanes)
         self._set("num_sub_groups", self.num_sub_groups)
@@ -266,37 +267,25 @@ class Execution:
 
         Args:
             groups: Linear numbers of the work-groups, the first dimension fastest.
-            consume: Called with the record, at the latest at the end of each work-group; it must not keep the arrays.
+            consume: Called with the record whenever it is full and at the end; it must not keep the arrays.
 
         Raises:
             MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
         """
-        address = self._context.ctypes.data
-        for group in groups:
-            self._enter(group)
-            while True:
-                status = self.compiled.run_group(address)
-                if status in (Status.DONE, Status.RECORD_FULL):
-                    self._flush(group, consume)
-                    if status == Status.DONE:
-                        break
-                else:
-                    raise self._error(Status(status), group)
-
-    def _enter(self, group: int) -> None:
-        x, y, _ = self.group_shape
-        place = np.array((group % x, group // x % y, group // (x * y)))
-        self._group_ids[:3] = place
-        self._global_base[:3] = place * self._local_size + self._offset
-        self._pcs[:] = self._fresh_pcs
-        self._local[:] = 0
-        self._set("sub_group", 0)
-
-    def _flush(self, group: int, consume: Consumer | None) -> None:
-        if consume is not None:
-            consume(group, self._events[: self._get("events_count")], self._addresses[: self._get("addresses_count")])
-        self._set("events_count", 0)
-        self._set("addresses_count", 0)
+        chosen = np.fromiter(groups, np.int64)
+        self._set("groups", chosen.ctypes.data)
+        self._set("num_run", len(chosen))
+        self._set("position", 0)
+        self._set("is_entered", 0)
+        status = Status.RECORD_FULL
+        while status == Status.RECORD_FULL:
+            status = Status(self.compiled.run_groups(self._context.ctypes.data))
+            if status not in (Status.DONE, Status.RECORD_FULL):
+                raise self._error(status, int(chosen[self._get("position")]))
+            if consume is not None:
+                consume(self._events[: self._get("events_count")], self._addresses[: self._get("addresses_count")])
+            self._set("events_count", 0)
+            self._set("addresses_count", 0)
 
     def _error(self, status: Status, group: int) -> Exception:
         x, y, _ = self.group_shape

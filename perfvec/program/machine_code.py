@@ -51,7 +51,7 @@ class CompiledKernel:
                 f"kernel {native.kernel.name!r} computes with numbers that this machine has no instructions for; it "
                 f"would need {', '.join(sorted(missing))}"
             )
-        self.run_group = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address("pv.run_group"))
+        self.run_groups = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address("pv.run_groups"))
         self.regs_bytes = -(-self._number("pv.regs_bytes") // _ALIGN) * _ALIGN
         self.args_bytes = max(8, self._number("pv.args_bytes"))
         self.arg_offsets = [self._number(f"pv.arg_offset.{i}") for i in range(len(native.kernel.parameters))]

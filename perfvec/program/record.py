@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from perfvec.program.classify import CLASS_INDEX
 from perfvec.program.contention import AtomicLog, Contention
-from perfvec.program.core import footprint, outcomes, reuse, windows
+from perfvec.program.core import lines, outcomes, windows
 from perfvec.trace_data import ADDRESS_SPACES, MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
@@ -43,95 +44,93 @@ def unpack_outcomes(keys: NDArray[np.int64]) -> NDArray[np.void]:
 
 @final
 class Recorder:
-    """Takes in the record of one launch, work-group after work-group."""
+    """Takes in the record of one launch, work-group after work-group.
 
-    def __init__(self, native: NativeKernel, static: StaticTable, *, num_sub_groups: int, num_groups: int) -> None:
+    Args:
+        native: The kernel.
+        static: Its static table.
+        num_sub_groups: Sub-groups of a work-group.
+        groups: Linear numbers of the work-groups that will be executed, in that order.
+        memory_bytes: Size of each memory by its number.
+    """
+
+    def __init__(
+        self,
+        native: NativeKernel,
+        static: StaticTable,
+        *,
+        num_sub_groups: int,
+        groups: NDArray[np.int64],
+        memory_bytes: dict[int, int],
+    ) -> None:
         table = static.rows
-        num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments))
-        headers = [s.is_loop_header for s in native.segments]
-        self._segments = np.stack([static.start[:-1], static.start[1:], headers, num_sites], axis=1).astype(np.int64)
         is_atomic = table["opcode_class"] == CLASS_INDEX["atomic"]
-        self._rows = np.stack([static.site, table["address_space"], table["access_bytes"], is_atomic], axis=1).astype(
-            np.int64
+        self._layout = (
+            *_lay_out(native, static),
+            np.stack([table["address_space"], table["access_bytes"], is_atomic], axis=1).astype(np.int64),
         )
-        self._steps = np.zeros((len(table), windows.NUM_LANES), np.int64)
-        self._shapes = np.zeros((len(table), windows.NUM_SHAPE), np.int64)
-        self._lines = np.zeros((len(table), windows.MAX_LINES, 2), np.int64)
-        self._scratch = np.zeros(outcomes.MAX_SECTORS + 2 * outcomes.STAMP_SLOTS, np.int64)
-        self._words = np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64)
-        self._num_sub_groups = num_sub_groups
-        self._open_tokens = np.zeros((num_sub_groups, windows.MAX_WINDOW), np.int64)
-        self._opened = np.zeros((num_sub_groups, 2), np.int64)
-        self._tokens = np.zeros(1 << 14, np.int64)
-        self._windows = np.zeros(((1 << 10) + 1, 2), np.int64)
+        shapes = np.zeros((len(table), windows.NUM_SHAPE), np.int64)
+        shapes[:, windows.LAST_KEY] = windows.EMPTY
+        self._accesses = (
+            np.zeros((len(table), windows.NUM_LANES), np.int64),
+            shapes,
+            np.zeros((len(table), lines.MAX_LINES, 2), np.int64),
+            np.zeros(outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64),
+            np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64),
+        )
+        self._open = np.zeros((num_sub_groups, windows.MAX_WORDS), np.int64), np.zeros((num_sub_groups, 4), np.int64)
+        self._words = np.zeros(1 << 14, np.int64)
+        self._windows = np.zeros(((1 << 10) + 1, 3), np.int64)
         self._window_slots = np.full(1 << 10, windows.EMPTY)
         self._outcome_key = np.zeros(1 << 10, np.int64)
         self._outcome_slots = np.full(1 << 10, windows.EMPTY)
         self._stream = np.zeros(1 << 14, np.int64)
-        self._scalars = np.zeros(9, np.int64)
-        self._group_stack = reuse.new_stack(1 << 10)
-        self._footprint = footprint.new_footprint(1 << 14, num_groups)
-        self._sub_groups: list[tuple[int, int, int, float]] = []
-        self._atomics = _atomic_log(static, num_sites)
+        self._groups = groups
+        self._lengths = np.zeros((len(groups), num_sub_groups), np.int64)
+        self._lines_by_then = np.zeros(len(groups), np.int64)
+        self._scalars = np.zeros(7, np.int64)
+        line_table, base = lines.new_table(memory_bytes)
+        self._lines = base, line_table
+        self._marks = lines.new_marks(1 << 12)
+        self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
+        self._atomics = _atomic_log(static, self._layout[0][:, windows.SEG_SITES])
 
     @property
-    def num_device_lines(self) -> int:
-        """Distinct cache lines that the work-groups have touched so far."""
-        return int(self._footprint[0][footprint.NUM_LINES])
+    def new_lines(self) -> NDArray[np.int64]:
+        """How many cache lines each work-group was the first to touch."""
+        return np.diff(self._lines_by_then, prepend=0)
 
     @np.errstate(over="ignore")  # hash codes wrap
-    def consume(self, group: int, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
+    def consume(self, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
         """Take in a piece of the record (the executor's `Consumer`)."""
-        del group
         self._scalars[windows.EVENT] = self._scalars[windows.ROW] = 0
-        while lack := windows.consume(
-            events, addresses, self._segments, self._rows, self._steps, self._shapes, self._lines, self._scratch,
-            self._words, self._open_tokens, self._opened, self._tokens, self._windows, self._window_slots,
-            self._outcome_key, self._outcome_slots, self._stream, self._scalars, *self._group_stack,
-            *self._footprint,
-        ):  # fmt: skip
+        while lack := windows.consume(events, addresses, *self._arrays()):
             self._enlarge(lack)
         if self._atomics:
-            self._atomics.consume(events, addresses, windows.MARK_SUB_GROUP)
+            self._atomics.consume(events, addresses)
 
-    @np.errstate(over="ignore")  # hash codes wrap
-    def end_group(self, group: int, weight: float) -> None:
-        """End the windows of a work-group whose record has been taken in.
+    def _arrays(self) -> list[NDArray[np.int64]]:
+        """What `windows.consume` fills, in its order."""
+        return [
+            *self._layout, *self._accesses, *self._open, self._words, self._windows, self._window_slots,
+            self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._lines_by_then, self._scalars,
+            *self._lines, *self._marks, *self._line_state,
+        ]  # fmt: skip
+
+    def contention(self, weights: NDArray[np.float64]) -> Contention:
+        """How many global atomics of the launch meet at one address.
 
         Args:
-            group: Its linear number.
-            weight: Work-groups of the launch that it stands for.
+            weights: Work-groups of the launch that each executed one stands for.
         """
-        while lack := self._lacking(self._num_sub_groups):
-            self._enlarge(lack)
-        for sub_group in range(self._num_sub_groups):
-            windows.end_window(
-                self._tokens, self._windows, self._window_slots, self._stream, self._scalars, self._open_tokens,
-                self._opened, sub_group,
-            )  # fmt: skip
-        totals = self._opened[:, windows.OPEN_TOTAL]
-        self._sub_groups += [(group, i, int(totals[i]), weight) for i in range(self._num_sub_groups)]
-        totals[:] = 0
-        self._scalars[windows.FIRST_SUB_GROUP] += self._num_sub_groups
-        reuse.clear(*self._group_stack)
-        self._footprint[0][footprint.GROUP] += 1
-        if self._atomics:
-            self._atomics.end_group(group, weight)
-
-    def contention(self) -> Contention:
-        """How many global atomics of the launch meet at one address."""
-        return self._atomics.contention() if self._atomics else Contention(by_sub_group=0.0, by_lane=0.0)
-
-    def _lacking(self, num_windows: int) -> int:
-        return windows.lacking(
-            self._tokens, self._window_slots, self._outcome_slots, self._stream, self._scalars, *self._group_stack[:2],
-            *self._footprint[:2], num_windows * windows.MAX_WINDOW, num_windows, 0,
-        )  # fmt: skip
+        if self._atomics is None:
+            return Contention(by_sub_group=0.0, by_lane=0.0)
+        return self._atomics.contention(self._groups, weights)
 
     @np.errstate(over="ignore")  # hash codes wrap
     def _enlarge(self, lack: int) -> None:
-        if lack == windows.NEEDS_TOKENS:
-            self._tokens = _doubled(self._tokens)
+        if lack == windows.NEEDS_WORDS:
+            self._words = _doubled(self._words)
         elif lack == windows.NEEDS_WINDOWS:
             codes = self._windows[: self._scalars[windows.WINDOWS], windows.WINDOW_HASH]
             self._window_slots = _rehash(codes, 2 * len(self._window_slots))
@@ -142,30 +141,57 @@ class Recorder:
             self._outcome_key = _doubled(self._outcome_key)
         elif lack == windows.NEEDS_STREAM:
             self._stream = _doubled(self._stream)
-        elif lack == windows.NEEDS_GROUP_STACK:
-            self._group_stack = (self._group_stack[0], *reuse.enlarged(*self._group_stack[:2]))
         else:
-            state, table, tree = self._footprint
-            self._footprint = (state, footprint.enlarged(table), tree)
+            self._marks = lines.enlarged(*self._marks)
 
-    def tables(self) -> dict[str, NDArray[Any]]:
-        """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""
-        tokens = self._tokens[: self._scalars[windows.TOKENS]]
+    def tables(self, weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """The tables of `perfvec.trace_data.Trace` by name, all but `static`.
+
+        Args:
+            weights: Work-groups of the launch that each executed one stands for.
+        """
+        num_windows = self._scalars[windows.WINDOWS]
+        starts = self._windows[: num_windows + 1, windows.WINDOW_START].copy()
+        words = self._words[: self._windows[num_windows, windows.WINDOW_WORD]]
+        tokens = np.zeros(starts[-1], np.uint32), np.zeros(starts[-1], np.uint8), np.zeros(starts[-1], np.int32)
+        windows.expand_tokens(words, self._layout[1], self._layout[2], *tokens)
         stream = self._stream[: self._scalars[windows.STREAM]]
-        sub_group = stream >> 32
-        order = np.argsort(sub_group, kind="stable")
-        lengths = np.bincount(sub_group, minlength=len(self._sub_groups))
-        starts = self._windows[: self._scalars[windows.WINDOWS] + 1, windows.WINDOW_START]
+        sub_groups = np.zeros(self._lengths.shape, SUB_GROUP_DTYPE)
+        sub_groups["work_group"], sub_groups["weight"] = self._groups[:, None], weights[:, None]
+        sub_groups["index"], sub_groups["num_instructions"] = np.arange(sub_groups.shape[1]), self._lengths
+        lengths = np.bincount(stream >> 32, minlength=sub_groups.size)
+        stream_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        stream_window = np.zeros(len(stream), np.uint32)
+        windows.order_stream(stream, stream_start, stream_window)
         return {
             "memory": unpack_outcomes(self._outcome_key[: self._scalars[windows.OUTCOMES]]),
-            "window_start": starts.copy(),
-            "token_static": (tokens >> windows.TOKEN_STATIC_SHIFT).astype(np.uint32),
-            "token_lanes": (tokens >> windows.TOKEN_LANES_SHIFT & 63).astype(np.uint8),
-            "token_memory": ((tokens & 0xFFFF_FFFF) - 1).astype(np.int32),
-            "sub_groups": np.array(self._sub_groups, SUB_GROUP_DTYPE),
-            "stream_start": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-            "stream_window": (stream & 0xFFFF_FFFF)[order].astype(np.uint32),
+            "window_start": starts,
+            "token_static": tokens[0],
+            "token_lanes": tokens[1],
+            "token_memory": tokens[2],
+            "sub_groups": sub_groups.ravel(),
+            "stream_start": stream_start,
+            "stream_window": stream_window,
         }
+
+
+def _lay_out(native: NativeKernel, static: StaticTable) -> tuple[NDArray[np.int64], ...]:
+    """Segments, their parts and the parts' memory accesses, as `windows.consume` takes them."""
+    num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments))
+    segments, parts, sites = [], [], []
+    for number, (first, end) in enumerate(itertools.pairwise(static.start.tolist())):
+        first_part = len(parts)
+        for start in range(first, end, windows.MAX_WINDOW):
+            stop, first_site = min(start + windows.MAX_WINDOW, end), len(sites)
+            sites += [(row, static.site[row]) for row in range(start, stop) if static.site[row] >= 0]
+            parts.append((start, stop, first_site, len(sites)))
+        is_header = native.segments[number].is_loop_header
+        segments.append((end - first, is_header, num_sites[number], first_part, len(parts)))
+    return (
+        np.array(segments, np.int64).reshape(-1, 5),
+        np.array(parts, np.int64).reshape(-1, 4),
+        np.array(sites, np.int64).reshape(-1, 2),
+    )
 
 
 def _atomic_log(static: StaticTable, num_sites: NDArray[np.int64]) -> AtomicLog | None:

@@ -51,14 +51,26 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
     if work_groups is not None:
         sample = _shorten(sample, compiled, launch, budget)
-    recorder = Recorder(compiled.native, static, num_sub_groups=execution.num_sub_groups, num_groups=len(sample.groups))
-    lines_by_group = _run(execution, recorder, sample)
-    tables = recorder.tables()
+    recorder = Recorder(
+        compiled.native,
+        static,
+        num_sub_groups=execution.num_sub_groups,
+        groups=sample.groups,
+        memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
+    )
+    execution.run(sample.groups, recorder.consume)
+    tables = recorder.tables(sample.weights)
     return Trace(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
         context=_context(
-            launch, execution, static, tables["sub_groups"], lines_by_group, sample, recorder.contention()
+            launch,
+            execution,
+            static,
+            tables["sub_groups"],
+            recorder.new_lines,
+            sample,
+            recorder.contention(sample.weights),
         ),
         static=static.rows,
         **tables,
@@ -77,17 +89,6 @@ def _shorten(sample: Sample, compiled: CompiledKernel, launch: Launch, budget: i
     if fits >= len(sample.groups):
         return sample
     return sample_groups(launch.num_groups, most=fits, seed=int(launch.digest[:8], 16))
-
-
-def _run(execution: Execution, recorder: Recorder, sample: Sample) -> NDArray[np.int64]:
-    """Execute the sample; returns how many cache lines each work-group was the first to touch."""
-    new_lines = np.zeros(len(sample.groups), np.int64)
-    for position, (group, weight) in enumerate(zip(sample.groups, sample.weights, strict=True)):
-        before = recorder.num_device_lines
-        execution.run([int(group)], recorder.consume)
-        recorder.end_group(int(group), float(weight))
-        new_lines[position] = recorder.num_device_lines - before
-    return new_lines
 
 
 def _context(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfvec.program.classify import StaticTable
-from perfvec.program.driver import MARK_SUB_GROUP
+from perfvec.program.driver import MARK_GROUP_END, MARK_SUB_GROUP
 from perfvec.trace_data import ADDRESS_SPACES, MEMORY_DTYPE, OPCODE_CLASSES, STRIDE_CLASSES
 from tests import naive
 
@@ -43,6 +43,7 @@ def slow_tokens(
         for segment, mask in piece.events.tolist():
             if segment == MARK_SUB_GROUP:
                 sub_group = mask
+            if segment in (MARK_SUB_GROUP, MARK_GROUP_END):
                 continue
             tokens = found.setdefault((piece.group, sub_group), [])
             for instruction in range(static.start[segment], static.start[segment + 1]):

@@ -16,8 +16,15 @@ LANES = np.arange(32)
 
 
 def count_sectors(addresses: object, num_bytes: int, mask: int = ALL) -> int:
-    scratch = np.zeros(outcomes.MAX_SECTORS + 2 * outcomes.STAMP_SLOTS, np.int64)
-    return outcomes.distinct_sectors(np.asarray(addresses, np.int64), mask, num_bytes, scratch, 1)
+    return collect_lines(addresses, num_bytes, mask)[0]
+
+
+def collect_lines(addresses: object, num_bytes: int, mask: int = ALL) -> tuple[int, list[tuple[int, int]]]:
+    """How many sectors, and the lines, at most 64, each with the mask of its sectors."""
+    scratch = np.zeros(outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64)
+    lines = np.zeros((64, 2), np.int64)
+    sectors, found = outcomes.distinct_lines(np.asarray(addresses, np.int64), mask, num_bytes, 0, lines, scratch, 1)
+    return sectors, [tuple(line) for line in lines[:found].tolist()]
 
 
 def count_passes(addresses: object, num_bytes: int, mask: int = ALL) -> int:
@@ -130,3 +137,23 @@ def test_equal_to_the_slow_twins(addresses: list[int], mask: int, num_bytes: int
     found, expected = count_private(addresses, num_bytes, mask), naive.private_lines(addresses, mask, num_bytes)
     if expected[0] < outcomes.MAX_SECTORS:
         assert found == expected
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(0, 1 << 30), st.sampled_from((4, 16, 64)), st.sampled_from((200, 100_000)))
+def test_lines_and_their_sectors(seed: int, num_bytes: int, span: int):
+    rng = np.random.default_rng(seed)
+    addresses, mask = rng.integers(0, span, 32) * 4, int(rng.integers(1, 1 << 32))
+    expected: dict[int, int] = {}
+    for lane in np.flatnonzero(mask >> LANES & 1):
+        for byte in range(int(addresses[lane]), int(addresses[lane]) + num_bytes):
+            expected[byte // 128] = expected.get(byte // 128, 0) | 1 << byte // 32 % 4
+    sectors, found = collect_lines(addresses, num_bytes, mask)
+    assert sectors == sum(bits.bit_count() for bits in expected.values())
+    assert found == list(expected.items())[:64]
+
+
+def test_more_lines_and_sectors_than_are_told_apart():
+    sectors, found = collect_lines(4096 * LANES, 512)  # 16 sectors and 4 lines a lane
+    assert sectors == outcomes.MAX_SECTORS
+    assert found == [(32 * lane + i, 15) for lane in range(16) for i in range(4)]

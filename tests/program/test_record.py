@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from perfvec.program.classify import CLASS_INDEX, StaticTable, make_static_table
 from perfvec.program.core import windows
-from perfvec.program.driver import MARK_SUB_GROUP
+from perfvec.program.driver import MARK_GROUP_END, MARK_SUB_GROUP
 from perfvec.program.executor import Execution, compile_launch
 from perfvec.program.record import Recorder, unpack_outcomes
 from perfvec.trace_data import ADDRESS_SPACES, MEMORY_DTYPE, STATIC_DTYPE
-from tests import naive
 from tests.opencl import oclgrind_device
 from tests.program.launching import smallest_launches
 from tests.program.odd_kernels import odd_kernels
@@ -39,18 +38,22 @@ def record(launch: Any, *, most_groups: int = 6) -> tuple[Recorder, dict, Static
     compiled = compile_launch(launch)
     static = make_static_table(compiled.native)
     execution = Execution(compiled, launch)
+    groups = np.arange(min(most_groups, execution.num_work_groups))
     recorder = Recorder(
-        compiled.native, static, num_sub_groups=execution.num_sub_groups, num_groups=execution.num_work_groups
+        compiled.native,
+        static,
+        num_sub_groups=execution.num_sub_groups,
+        groups=groups,
+        memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
     pieces: list[Piece] = []
+    for group in groups.tolist():
 
-    def consume(group: int, events: np.ndarray, addresses: np.ndarray) -> None:
-        pieces.append(Piece(group=group, events=events.copy(), addresses=addresses.copy()))
-        recorder.consume(group, events, addresses)
+        def consume(events: np.ndarray, addresses: np.ndarray, group: int = group) -> None:
+            pieces.append(Piece(group=group, events=events.copy(), addresses=addresses.copy()))
+            recorder.consume(events, addresses)
 
-    for group in range(min(most_groups, execution.num_work_groups)):
         execution.run([group], consume)
-        recorder.end_group(group, 1.5)
     num_sites = [sum(site.segment == s.index for site in compiled.native.sites) for s in compiled.native.segments]
     return recorder, slow_tokens(pieces, static, num_sites), static
 
@@ -59,7 +62,7 @@ def record(launch: Any, *, most_groups: int = 6) -> tuple[Recorder, dict, Static
 def test_odd_kernels(name: str):
     oclgrind_device()
     recorder, expected, _ = record(ODD[name])
-    found = tokens_of_trace(recorder.tables())
+    found = tokens_of_trace(recorder.tables(np.full(len(recorder.new_lines), 1.5)))
     assert {key: tokens for key, tokens in found.items() if tokens} == expected
 
 
@@ -68,7 +71,7 @@ def test_suite_kernels(name: str):
     oclgrind_device()
     launch = next(e.launch for e in smallest_launches() if f"{e.suite}/{e.kernel}" == name)
     recorder, expected, static = record(launch)
-    tables = recorder.tables()
+    tables = recorder.tables(np.full(len(recorder.new_lines), 1.5))
     assert tokens_of_trace(tables) == expected
     lengths = np.diff(tables["window_start"])
     assert lengths.max() <= windows.MAX_WINDOW
@@ -87,7 +90,7 @@ def test_equal_windows_are_kept_once():
     oclgrind_device()
     launch = next(e.launch for e in smallest_launches() if f"{e.suite}/{e.kernel}" == "dense/gemm_tiled")
     recorder, _, _ = record(launch)
-    tables = recorder.tables()
+    tables = recorder.tables(np.full(len(recorder.new_lines), 1.5))
     found = _windows(tables)
     assert len(set(found)) == len(found)
     assert len(found) < len(tables["stream_window"])
@@ -96,19 +99,20 @@ def test_equal_windows_are_kept_once():
 
 def test_windows_with_one_hash_code_are_told_apart():
     """A kept window whose tokens are not those that its code was made of: as if another one had the same code."""
-    tokens, kept = np.zeros(512, np.int64), np.zeros((9, 2), np.int64)
-    slots, stream, scalars = np.full(16, windows.EMPTY), np.zeros(8, np.int64), np.zeros(9, np.int64)
-    open_tokens, opened = np.arange(windows.MAX_WINDOW, dtype=np.int64)[None], np.array([[5, 0]])
+    words, kept = np.zeros(512, np.int64), np.zeros((9, 3), np.int64)
+    slots, stream, scalars = np.full(16, windows.EMPTY), np.zeros(8, np.int64), np.zeros(7, np.int64)
+    open_words, opened = np.arange(windows.MAX_WORDS, dtype=np.int64)[None], np.zeros((1, 4), np.int64)
     for _ in range(2):
-        opened[0, windows.OPEN_LENGTH] = 5
-        with np.errstate(over="ignore"):
-            windows.end_window(tokens, kept, slots, stream, scalars, open_tokens, opened, 0)
-        tokens[0] = 77
+        opened[0, windows.OPEN_LENGTH], opened[0, windows.OPEN_WORDS], opened[0, windows.OPEN_HASH] = 9, 5, 1234
+        windows.end_window(words, kept, slots, stream, scalars, open_words, opened, 0, 0)
+        words[0] = 77
     assert stream[:2].tolist() == [0, 1]
-    assert kept[:3, windows.WINDOW_START].tolist() == [0, 5, 10]
+    assert kept[:3, windows.WINDOW_START].tolist() == [0, 9, 18]
 
 
 # ---- made-up records, long enough that every table has to grow --------------------------------------------------
+
+MEMORY = 3 << 40  # of 1 MiB
 
 
 @dataclass
@@ -152,10 +156,11 @@ def make_up(seed: int, *, num_groups: int, num_events: int, num_sub_groups: int,
             events.append((segment, mask))
             for row in range(start[segment], start[segment + 1]):
                 if site[row] >= 0:
-                    lanes = (3 << 40) + span + int(rng.integers(span)) * 4 + steps[row] * np.arange(32)
+                    lanes = MEMORY + 4096 + int(rng.integers(span)) * 4 + steps[row] * np.arange(32)
                     if rng.random() < 0.2:
                         lanes += 4 * rng.integers(0, 50, 32)
                     addresses.append(np.where(mask >> np.arange(32) & 1, lanes, -1))
+        events.append((MARK_GROUP_END, 0))
         table = np.array(addresses, np.int64).reshape(-1, 32)
         pieces.append(Piece(group=group, events=np.array(events, np.uint32), addresses=table))
     native = SimpleNamespace(
@@ -167,11 +172,13 @@ def make_up(seed: int, *, num_groups: int, num_events: int, num_sub_groups: int,
 
 
 def record_made_up(made_up: MadeUp, num_sub_groups: int) -> dict[str, np.ndarray]:
-    recorder = Recorder(made_up.native, made_up.static, num_sub_groups=num_sub_groups, num_groups=len(made_up.pieces))
+    groups = np.arange(len(made_up.pieces))
+    recorder = Recorder(
+        made_up.native, made_up.static, num_sub_groups=num_sub_groups, groups=groups, memory_bytes={3: 1 << 20}
+    )
     for piece in made_up.pieces:
-        recorder.consume(piece.group, piece.events, piece.addresses)
-        recorder.end_group(piece.group, 1.0)
-    return recorder.tables()
+        recorder.consume(piece.events, piece.addresses)
+    return recorder.tables(np.ones(len(groups)))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -200,7 +207,9 @@ def test_long_made_up_record():
 @settings(deadline=None, derandomize=True)
 def test_packed_outcomes_come_back(values: tuple[int, ...]):
     sectors, lines, passes, same, stride, reuse_group, reuse_device = values
-    key = windows.pack(sectors, lines, passes, same, stride, reuse_group, reuse_device, 7, 300)
+    key = windows.pack_shape(sectors, lines, passes, same, stride) | windows.pack_reuse(
+        reuse_group, reuse_device, 7, 300
+    )
     row = unpack_outcomes(np.array([key], np.int64))[0]
     expected = dict.fromkeys(MEMORY_DTYPE.names or (), 0) | {
         "sectors": min(sectors, 255),
@@ -214,8 +223,3 @@ def test_packed_outcomes_come_back(values: tuple[int, ...]):
         "cold_sectors_device": 255,
     }
     assert {name: int(row[name]) for name in expected} == expected
-
-
-def test_buckets_of_distances():
-    assert [windows._log_bucket(d) for d in (0, 1, 2, 3, 6, 7, 1023)] == [1, 2, 2, 3, 3, 4, 11]
-    assert all(windows._log_bucket(d) == naive.log_bucket(d) for d in range(5000))

@@ -197,7 +197,7 @@ def test_lanes_of_a_divergent_loop_run_each_turn_together():
     execution = Execution(compiled, launch)
     masks: list[tuple[str, int]] = []
 
-    def consume(group: int, events: np.ndarray, addresses: np.ndarray) -> None:
+    def consume(events: np.ndarray, addresses: np.ndarray) -> None:
         for segment, mask in events.tolist():
             if segment < len(compiled.native.segments):
                 masks.append((compiled.native.segments[segment].label, mask.bit_count()))

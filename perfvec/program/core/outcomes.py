@@ -61,42 +61,55 @@ def stride_class(addresses, lanes_mask, access_bytes):
 
 
 @njit(cache=True)
-def distinct_sectors(addresses, lanes_mask, access_bytes, scratch, epoch):
-    """Collect the distinct 32 B sectors that an access touches.
+def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, epoch):
+    """Collect the distinct cache lines that an access touches, and of each its 32 B sectors.
 
     Args:
         addresses: Address by lane, shape `(lane,)`.
         lanes_mask: Bit mask of the active lanes.
         access_bytes: Bytes that each lane moves.
-        scratch: Shape `(MAX_SECTORS + 2 * STAMP_SLOTS,)`; receives the sectors' numbers at its start, and holds a
-            hash table behind them.
+        origin: The line that the others are told relative to.
+        lines: Shape `(lines, 2)`; receives lines and masks of their sectors, in the order of lanes, as many as fit.
+        scratch: Shape `(MAX_SECTORS + 3 * STAMP_SLOTS,)`: all lines' masks, and a hash table behind them.
         epoch: A number never used before with this scratch.
 
     Returns:
-        The number of distinct sectors, at most `MAX_SECTORS`.
+        The number of distinct sectors, at most `MAX_SECTORS`, and of the lines that fit.
     """
-    count = 0
-    last = np.int64(-1)
+    sectors = found = number = 0
+    last_sector = last_line = np.int64(-1)
     rest = lanes_mask
     while rest:
         lane = lowest_lane(rest)
         rest &= rest - 1
         end = (addresses[lane] + access_bytes - 1) >> SECTOR_SHIFT
         for sector in range(addresses[lane] >> SECTOR_SHIFT, end + 1):
-            if sector == last:
+            if sector == last_sector:
                 continue
-            last = sector
-            slot = ((sector & 0x7FFF_FFFF) * 0x9E37_79B1 >> 7) & (STAMP_SLOTS - 1)
-            while scratch[MAX_SECTORS + slot] == epoch and scratch[MAX_SECTORS + STAMP_SLOTS + slot] != sector:
-                slot = (slot + 1) & (STAMP_SLOTS - 1)
-            if scratch[MAX_SECTORS + slot] != epoch:
-                scratch[MAX_SECTORS + slot] = epoch
-                scratch[MAX_SECTORS + STAMP_SLOTS + slot] = sector
-                if count == MAX_SECTORS:
-                    return count
-                scratch[count] = sector
-                count += 1
-    return count
+            last_sector = sector
+            line, bit = sector >> 2, np.int64(1) << (sector & 3)
+            if line != last_line:
+                slot = ((line & 0x7FFF_FFFF) * 0x9E37_79B1 >> 7) & (STAMP_SLOTS - 1)
+                at = MAX_SECTORS + 3 * slot
+                while scratch[at] == epoch and scratch[at + 1] != line:
+                    slot = (slot + 1) & (STAMP_SLOTS - 1)
+                    at = MAX_SECTORS + 3 * slot
+                if scratch[at] != epoch:
+                    if sectors == MAX_SECTORS:
+                        return sectors, min(found, lines.shape[0])
+                    scratch[at], scratch[at + 1], scratch[at + 2] = epoch, line, found
+                    scratch[found] = 0
+                    found += 1
+                last_line, number = line, scratch[at + 2]
+            if scratch[number] & bit == 0:
+                if sectors == MAX_SECTORS:
+                    return sectors, min(found, lines.shape[0])
+                sectors += 1
+                scratch[number] |= bit
+                if number < lines.shape[0]:
+                    lines[number, 0] = line - origin
+                    lines[number, 1] = scratch[number]
+    return sectors, min(found, lines.shape[0])
 
 
 @njit(cache=True)

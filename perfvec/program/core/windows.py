@@ -1,5 +1,9 @@
 """From the executor's record to windows: one pass over events and addresses.
 
+A window is kept as words: one for each run of a part of a segment, with its number of lanes, and one for each memory
+outcome of that part. What a part's tokens are is known from the static table, so that the cost of an instruction that
+does not touch memory is nil; `expand_tokens` writes them out at the end.
+
 Arrays are passed one by one, not in tuples: numba counts references of what it takes out of a tuple, which would cost
 more than the work. Columns of the two-dimensional ones are named below.
 """
@@ -9,35 +13,42 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from perfvec.program.core import footprint, outcomes, reuse
+from perfvec.program.core import lines as reuse
+from perfvec.program.core import outcomes
 from perfvec.program.core.bits import count_lanes, lowest_lane
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
 MAX_WINDOW = 128  # and ends at the latest here
+MAX_WORDS = 2 * MAX_WINDOW  # of a window: each token may be a part of its own and have an outcome
 NO_MEMORY = -1
-MARK_SUB_GROUP = 0xFFFF_FFFF
+MARK_SUB_GROUP, MARK_GROUP_END = 0xFFFF_FFFF, 0xFFFF_FFFE  # as in the driver
 PRIVATE, LOCAL = 1, 4  # as in ADDRESS_SPACES
 EMPTY = np.int64(-1)
 NUM_LANES = 32
-MAX_LINES = 64  # lines of one access that its shape remembers
+ALL_LANES = 0xFFFF_FFFF
 
-# Columns of `segments`, a row a segment.
-SEG_FIRST, SEG_END, SEG_HEADER, SEG_SITES = range(4)
+# Columns of `segments`, a row a segment: instructions, whether a loop begins here, address rows, first part, end.
+SEG_SIZE, SEG_HEADER, SEG_SITES, SEG_PART, SEG_PART_END = range(5)
+# Columns of `parts`, pieces of segments that fit into a window: first instruction, end, first site, end.
+PART_FIRST, PART_END, PART_SITE, PART_SITE_END = range(4)
+# Columns of `sites`, a row a memory access of a part: static instruction and address row of its segment.
+SITE_ROW, SITE_ADDRESS = range(2)
 # Columns of `rows`, a row a static instruction.
-ROW_SITE, ROW_SPACE, ROW_BYTES, ROW_ATOMIC = range(4)
-# Columns of `opened`, a row a sub-group of the work-group.
-OPEN_LENGTH, OPEN_TOTAL = range(2)
-# Columns of `windows`: first token, hash code.
-WINDOW_START, WINDOW_HASH = range(2)
+ROW_SPACE, ROW_BYTES, ROW_ATOMIC = range(3)
+# Columns of `opened`, a row a sub-group of the work-group: tokens and words of the open window, hash code, all tokens.
+OPEN_LENGTH, OPEN_WORDS, OPEN_HASH, OPEN_TOTAL = range(4)
+# Columns of `windows`: first token, hash code, first word.
+WINDOW_START, WINDOW_HASH, WINDOW_WORD = range(3)
 # Positions in `scalars`.
-TOKENS, WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH, FIRST_SUB_GROUP = range(9)
-# Columns of `shapes`, a row a static instruction: what its last access looked like, apart from where it was.
-SHAPE_MASK, SHAPE_PHASE, SHAPE_STRIDE, SHAPE_SECTORS, SHAPE_LINES, SHAPE_PASSES, SHAPE_SAME = range(7)
-NUM_SHAPE = 7
+WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH = range(7)
+# Columns of `shapes`, a row a static instruction: what its last access looked like, apart from where it was, and the
+# outcome that it had last.
+SHAPE_MASK, SHAPE_PHASE, SHAPE_KEY, SHAPE_LINES, LAST_KEY, LAST_OUTCOME = range(6)
+NUM_SHAPE = 6
 # What `consume` returns.
-FINISHED, NEEDS_TOKENS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_GROUP_STACK, NEEDS_FOOTPRINT = range(7)
-# A token in one number: static instruction, lanes, outcome + 1.
-TOKEN_STATIC_SHIFT, TOKEN_LANES_SHIFT = 38, 32
+FINISHED, NEEDS_WORDS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_MARKS = range(6)
+_LANES_SHIFT = 6  # of a part's word: lanes below
+_KEY_SHIFT = 28  # of a packed outcome: what an access's shape says, above what its lines have been through
 
 
 @njit(cache=True)
@@ -47,25 +58,19 @@ def _mix(value, more):
 
 
 @njit(cache=True)
-def _log_bucket(distance):
-    """1 + floor(log2(1 + distance))."""
-    bucket = 1
-    while distance > 0 and bucket < 31:
-        distance = (distance - 1) >> 1
-        bucket += 1
-    return bucket
+def pack_shape(sectors, num_lines, passes, same, stride):
+    """The part of a packed outcome that does not depend on what was touched before."""
+    key = np.int64(min(sectors, 255))
+    key = key << 8 | min(num_lines, 255)
+    key = key << 8 | min(passes, 255)
+    key = key << 6 | min(same, 63)
+    return (key << 3 | stride) << _KEY_SHIFT
 
 
 @njit(cache=True)
-def pack(sectors, lines, passes, same, stride, reuse_group, reuse_device, cold_group, cold_device):
-    """One access outcome in 61 bits; `unpack_outcomes` of `perfvec.program.record` reads it."""
-    key = np.int64(min(sectors, 255))
-    key = key << 8 | min(lines, 255)
-    key = key << 8 | min(passes, 255)
-    key = key << 6 | min(same, 63)
-    key = key << 3 | stride
-    key = key << 6 | reuse_group
-    key = key << 6 | reuse_device
+def pack_reuse(reuse_group, reuse_device, cold_group, cold_device):
+    """The other part; both together have 61 bits, and `unpack_outcomes` of `perfvec.program.record` reads them."""
+    key = np.int64(reuse_group) << 6 | reuse_device
     key = key << 8 | min(cold_group, 255)
     return key << 8 | min(cold_device, 255)
 
@@ -77,59 +82,21 @@ def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, l
     for lane in range(NUM_LANES):
         steps[row, lane] = addresses[lane] - start
     space, num_bytes = rows[row, ROW_SPACE], rows[row, ROW_BYTES]
-    shapes[row, SHAPE_MASK] = mask
-    shapes[row, SHAPE_PHASE] = phase
-    shapes[row, SHAPE_STRIDE] = outcomes.stride_class(addresses, mask, num_bytes)
-    shapes[row, SHAPE_SAME] = outcomes.same_address(addresses, mask) if rows[row, ROW_ATOMIC] else 0
+    stride = outcomes.stride_class(addresses, mask, num_bytes)
+    same = outcomes.same_address(addresses, mask) if rows[row, ROW_ATOMIC] else 0
     sectors = found = passes = 0
     if space == LOCAL:
         passes = outcomes.bank_passes(addresses, mask, num_bytes, words, epoch)
     elif space == PRIVATE:
         sectors, found = outcomes.private_lines(addresses, mask, num_bytes, scratch)
     else:
-        sectors = outcomes.distinct_sectors(addresses, mask, num_bytes, scratch, epoch)
-        found = _lines_of(scratch, sectors, start >> outcomes.LINE_SHIFT, lines[row])
-    shapes[row, SHAPE_SECTORS] = sectors
+        sectors, found = outcomes.distinct_lines(
+            addresses, mask, num_bytes, start >> outcomes.LINE_SHIFT, lines[row], scratch, epoch
+        )
+    shapes[row, SHAPE_MASK] = mask
+    shapes[row, SHAPE_PHASE] = phase
     shapes[row, SHAPE_LINES] = found
-    shapes[row, SHAPE_PASSES] = passes
-
-
-@njit(cache=True)
-def _lines_of(sectors, count, origin, lines):
-    """Lines of sectors, with the sectors of each as a mask, relative to a line; at most MAX_LINES are kept."""
-    found = 0
-    for i in range(count):
-        line = (sectors[i] >> 2) - origin
-        bit = np.int64(1) << (sectors[i] & 3)
-        k = found - 1
-        while k >= 0 and lines[k, 0] != line:
-            k -= 1
-        if k >= 0:
-            lines[k, 1] |= bit
-        elif found < MAX_LINES:
-            lines[found, 0] = line
-            lines[found, 1] = bit
-            found += 1
-    return found
-
-
-@njit(cache=True)
-def _touch(origin, lines, row, count, gs, gt, gf, ds, dt, df):
-    """Touch the lines of an access; the last four fields of its packed outcome."""
-    reuse_group = reuse_device = 0
-    cold_group = cold_device = 0
-    for i in range(count):
-        line, bits = origin + lines[row, i, 0], lines[row, i, 1]
-        distance, fresh = reuse.touch(gs, gt, gf, line, bits)
-        if distance >= 0:
-            reuse_group = max(reuse_group, _log_bucket(distance))
-        if fresh:
-            cold_group += count_lanes(fresh)
-            far, new = footprint.touch(ds, dt, df, line, fresh)
-            if distance < 0 and far >= 0:
-                reuse_device = max(reuse_device, _log_bucket(far))
-            cold_device += count_lanes(new)
-    return reuse_group, reuse_device, cold_group, cold_device
+    shapes[row, SHAPE_KEY] = pack_shape(sectors, found, passes, same, stride)
 
 
 @njit(cache=True)
@@ -155,89 +122,87 @@ def _number_of_outcome(outcome_key, outcome_slots, scalars, key):
 
 
 @njit(cache=True)
-def end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub_group):
+def end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub_group):
     """End a sub-group's open window: find its equal or store it, and append it to the stream."""
     length = opened[sub_group, OPEN_LENGTH]
     if length == 0:
         return
-    code = length
-    for i in range(length):
-        code = _mix(code, open_tokens[sub_group, i])
+    code, num_words = opened[sub_group, OPEN_HASH], opened[sub_group, OPEN_WORDS]
     slot_mask = window_slots.shape[0] - 1
     slot = code & slot_mask
     found = EMPTY
     while window_slots[slot] != EMPTY and found == EMPTY:
         number = window_slots[slot]
-        start = windows[number, WINDOW_START]
-        if windows[number, WINDOW_HASH] == code and windows[number + 1, WINDOW_START] - start == length:
+        start = windows[number, WINDOW_WORD]
+        if windows[number, WINDOW_HASH] == code and windows[number + 1, WINDOW_WORD] - start == num_words:
             differs = np.int64(0)
-            for i in range(length):
-                differs |= tokens[start + i] ^ open_tokens[sub_group, i]
+            for i in range(num_words):
+                differs |= words[start + i] ^ open_words[sub_group, i]
             if differs == 0:
                 found = number
         slot = (slot + 1) & slot_mask
     if found == EMPTY:
         found = scalars[WINDOWS]
-        start = scalars[TOKENS]
+        start = windows[found, WINDOW_WORD]
         window_slots[slot] = found
         windows[found, WINDOW_HASH] = code
-        windows[found, WINDOW_START] = start
-        windows[found + 1, WINDOW_START] = start + length
-        for i in range(length):
-            tokens[start + i] = open_tokens[sub_group, i]
+        windows[found + 1, WINDOW_START] = windows[found, WINDOW_START] + length
+        windows[found + 1, WINDOW_WORD] = start + num_words
+        for i in range(num_words):
+            words[start + i] = open_words[sub_group, i]
         scalars[WINDOWS] = found + 1
-        scalars[TOKENS] = start + length
-    stream[scalars[STREAM]] = (scalars[FIRST_SUB_GROUP] + sub_group) << 32 | found
+    stream[scalars[STREAM]] = (first_sub_group + sub_group) << 32 | found
     scalars[STREAM] += 1
     opened[sub_group, OPEN_TOTAL] += length
-    opened[sub_group, OPEN_LENGTH] = 0
+    opened[sub_group, OPEN_LENGTH] = opened[sub_group, OPEN_WORDS] = opened[sub_group, OPEN_HASH] = 0
 
 
 @njit(cache=True)
-def lacking(tokens, window_slots, outcome_slots, stream, scalars, gs, gt, ds, dt, new_tokens, new_windows, sites):
-    """Which array would be too small for so many more tokens, windows and accesses; FINISHED if none."""
-    if scalars[TOKENS] + new_tokens > tokens.shape[0]:
-        return NEEDS_TOKENS
-    if 2 * (scalars[WINDOWS] + new_windows) > window_slots.shape[0]:
+def _lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
+    """Which array would be too small for so many more windows and accesses; FINISHED if none."""
+    num_windows = scalars[WINDOWS]
+    if windows[num_windows, WINDOW_WORD] + new_windows * MAX_WORDS > words.shape[0]:
+        return NEEDS_WORDS
+    if 2 * (num_windows + new_windows) > window_slots.shape[0]:
         return NEEDS_WINDOWS
-    if 2 * (scalars[OUTCOMES] + sites) > outcome_slots.shape[0]:
+    if 2 * (scalars[OUTCOMES] + num_sites) > outcome_slots.shape[0]:
         return NEEDS_OUTCOMES
     if scalars[STREAM] + new_windows > stream.shape[0]:
         return NEEDS_STREAM
-    if sites and reuse.is_crowded(gs, gt, MAX_LINES * sites):
-        return NEEDS_GROUP_STACK
-    if sites and footprint.is_crowded(ds, dt, MAX_LINES * sites):
-        return NEEDS_FOOTPRINT
     return FINISHED
 
 
 @njit(cache=True)
 def consume(  # noqa: D417 (arguments that belong together are described together)
-    events, addresses, segments, rows, steps, shapes, lines, scratch, words, open_tokens, opened, tokens, windows,
-    window_slots, outcome_key, outcome_slots, stream, scalars, gs, gt, gf, ds, dt, df,
+    events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, bank_words, open_words, opened,
+    words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, new_lines, scalars, base, table, marks,
+    blocks, line_at, groups, group_blocks, state, touched,
 ):  # fmt: skip
     """Take in events from where the last call stopped.
 
     Args:
-        events: uint32 `(events, 2)`: segment and lane mask, or MARK_SUB_GROUP and the sub-group that runs now.
+        events: uint32 `(events, 2)`: segment and lane mask, MARK_SUB_GROUP and the sub-group that runs now, or
+            MARK_GROUP_END.
         addresses: int64 `(rows, lane)`: a row a memory access, in order; -1 for inactive lanes.
-        segments: int64 `(segments, 4)`, columns SEG_*.
-        rows: int64 `(static, 4)`, columns ROW_*.
+        segments: int64 `(segments, 5)`, columns SEG_*; parts: `(parts, 4)`, PART_*; sites: `(sites, 2)`, SITE_*.
+        rows: int64 `(static, 3)`, columns ROW_*.
         steps: int64 `(static, lane)`, shapes: int64 `(static, NUM_SHAPE)`, lines: int64 `(static, MAX_LINES, 2)`: what
             each instruction's last access looked like.
-        scratch: int64 scratch, see `outcomes.distinct_sectors`.
-        words: int64 `(LOCAL_WORDS,)` scratch.
-        open_tokens: int64 `(sub-groups, MAX_WINDOW)`, opened: int64 `(sub-groups, 2)`: windows not yet ended.
-        tokens: int64 `(capacity,)`, windows: int64 `(capacity, 2)`, window_slots: int64 `(power of two,)`: kept.
+        scratch: int64 scratch, see `outcomes.distinct_lines`; bank_words: see `outcomes.bank_passes`.
+        open_words: int64 `(sub-groups, MAX_WORDS)`, opened: int64 `(sub-groups, 4)`: windows not yet ended.
+        words: int64 `(capacity,)`, windows: int64 `(capacity, 3)`, window_slots: int64 `(power of two,)`: kept.
         outcome_key: int64 `(capacity,)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
-        scalars: int64 `(9,)`; EVENT and ROW say where to go on.
-        gs, gt, gf: reuse stack of the work-group; ds, dt, df: footprint of all traced work-groups.
+        lengths: int64 `(work-groups, sub-groups)`: receives the tokens of each; new_lines: int64 `(work-groups,)`:
+            receives how many lines had been touched by the end of each.
+        scalars: int64 `(7,)`; EVENT and ROW say where to go on.
+        base, table, marks, blocks, line_at, groups, group_blocks, state, touched: see `lines.touch`.
 
     Returns:
         FINISHED, or what must be enlarged before the next call.
     """
     # One long function: each array that is handed to another costs seven words on the stack, for every access.
+    num_sub_groups = opened.shape[0]
     while scalars[EVENT] < events.shape[0]:
         segment = np.int64(events[scalars[EVENT], 0])
         mask = np.int64(events[scalars[EVENT], 1])
@@ -245,59 +210,122 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
             scalars[SUB_GROUP] = mask
             scalars[EVENT] += 1
             continue
-        first, end, sites = segments[segment, SEG_FIRST], segments[segment, SEG_END], segments[segment, SEG_SITES]
-        size = end - first
-        lack = lacking(
-            tokens, window_slots, outcome_slots, stream, scalars, gs, gt, ds, dt, size + 2 * MAX_WINDOW,
-            2 + size // MAX_WINDOW, sites,
-        )  # fmt: skip
+        first_sub_group = state[reuse.GROUP] * num_sub_groups
+        if segment == MARK_GROUP_END:
+            lack = _lacking(words, windows, window_slots, outcome_slots, stream, scalars, num_sub_groups, 0)
+            if lack != FINISHED:
+                return lack
+            group = state[reuse.GROUP]
+            for sub in range(num_sub_groups):
+                end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
+                lengths[group, sub] = opened[sub, OPEN_TOTAL]
+                opened[sub, OPEN_TOTAL] = 0
+            new_lines[group] = state[reuse.ALL_LINES]
+            reuse.next_group(state, marks, blocks)
+            scalars[EVENT] += 1
+            continue
+        size, num_sites = segments[segment, SEG_SIZE], segments[segment, SEG_SITES]
+        lack = _lacking(words, windows, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
         if lack != FINISHED:
             return lack
+        if num_sites and not reuse.make_room(state, table, marks, blocks, line_at, reuse.MAX_LINES * num_sites):
+            return NEEDS_MARKS
         sub = scalars[SUB_GROUP]
         length = opened[sub, OPEN_LENGTH]
         if (segments[segment, SEG_HEADER] and length >= MIN_WINDOW) or length + size > MAX_WINDOW:
-            end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
+            end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
         lanes = count_lanes(mask)
         first_lane = lowest_lane(mask)
-        length = opened[sub, OPEN_LENGTH]
-        for row in range(first, end):
-            if length == MAX_WINDOW:
-                opened[sub, OPEN_LENGTH] = length
-                end_window(tokens, windows, window_slots, stream, scalars, open_tokens, opened, sub)
-                length = 0
-            memory = NO_MEMORY
-            if rows[row, ROW_SITE] >= 0:
-                at = scalars[ROW] + rows[row, ROW_SITE]
+        for part in range(segments[segment, SEG_PART], segments[segment, SEG_PART_END]):
+            if opened[sub, OPEN_LENGTH] == MAX_WINDOW:
+                end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
+            num_words, code = opened[sub, OPEN_WORDS], opened[sub, OPEN_HASH]
+            word = part << _LANES_SHIFT | lanes
+            open_words[sub, num_words] = word
+            num_words += 1
+            code = _mix(code, word)
+            for site in range(parts[part, PART_SITE], parts[part, PART_SITE_END]):
+                row = sites[site, SITE_ROW]
+                at = scalars[ROW] + sites[site, SITE_ADDRESS]
                 start = addresses[at, first_lane]
                 space = rows[row, ROW_SPACE]
-                phase = start & (3 if space == LOCAL else outcomes.LINE_BYTES - 1)
+                # Where words lie in banks, or interleaved by lane, only the place in a word matters.
+                is_cached = space != LOCAL and space != PRIVATE
+                phase = start & (outcomes.LINE_BYTES - 1 if is_cached else 3)
                 differs = (shapes[row, SHAPE_MASK] ^ mask) | (shapes[row, SHAPE_PHASE] ^ phase)
                 if differs == 0:
-                    for lane in range(NUM_LANES):
-                        differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
+                    if mask == ALL_LANES:
+                        for lane in range(NUM_LANES):
+                            differs |= addresses[at, lane] - start - steps[row, lane]
+                    else:
+                        for lane in range(NUM_LANES):
+                            differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
                 if differs:
                     scalars[EPOCH] += 1
                     _learn_shape(
-                        addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words,
+                        addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, bank_words,
                         scalars[EPOCH],
                     )  # fmt: skip
-                reuse_group = reuse_device = cold_group = cold_device = 0
-                if space != LOCAL and space != PRIVATE:
-                    reuse_group, reuse_device, cold_group, cold_device = _touch(
-                        start >> outcomes.LINE_SHIFT, lines, row, shapes[row, SHAPE_LINES], gs, gt, gf, ds, dt, df
-                    )
-                key = pack(
-                    shapes[row, SHAPE_SECTORS], shapes[row, SHAPE_LINES], shapes[row, SHAPE_PASSES],
-                    shapes[row, SHAPE_SAME], shapes[row, SHAPE_STRIDE], reuse_group, reuse_device, cold_group,
-                    cold_device,
-                )  # fmt: skip
-                memory = _number_of_outcome(outcome_key, outcome_slots, scalars, key)
-            open_tokens[sub, length] = row << TOKEN_STATIC_SHIFT | lanes << TOKEN_LANES_SHIFT | (memory + 1)
-            length += 1
-        opened[sub, OPEN_LENGTH] = length
-        scalars[ROW] += sites
+                key = shapes[row, SHAPE_KEY]
+                if is_cached:
+                    reuse_group, reuse_device, cold_group, cold_device = reuse.touch(
+                        lines[row], shapes[row, SHAPE_LINES], start >> outcomes.LINE_SHIFT, base, table, marks, blocks,
+                        line_at, groups, group_blocks, state, touched,
+                    )  # fmt: skip
+                    key |= pack_reuse(reuse_group, reuse_device, cold_group, cold_device)
+                if shapes[row, LAST_KEY] != key:
+                    shapes[row, LAST_KEY] = key
+                    shapes[row, LAST_OUTCOME] = _number_of_outcome(outcome_key, outcome_slots, scalars, key)
+                word = shapes[row, LAST_OUTCOME]
+                open_words[sub, num_words] = word
+                num_words += 1
+                code = _mix(code, word)
+            opened[sub, OPEN_WORDS] = num_words
+            opened[sub, OPEN_HASH] = code
+            opened[sub, OPEN_LENGTH] += parts[part, PART_END] - parts[part, PART_FIRST]
+        scalars[ROW] += num_sites
         scalars[EVENT] += 1
     return FINISHED
+
+
+@njit(cache=True)
+def expand_tokens(words, parts, sites, token_static, token_lanes, token_memory):  # noqa: D417
+    """Write out the tokens of all windows.
+
+    Args:
+        words: int64 `(words,)`: the windows' words.
+        parts, sites: As for `consume`.
+        token_static: uint32, token_lanes: uint8, token_memory: int32, each `(tokens,)`: receive them.
+    """
+    token = at = 0
+    while at < words.shape[0]:
+        part, lanes = words[at] >> _LANES_SHIFT, words[at] & ((1 << _LANES_SHIFT) - 1)
+        at += 1
+        first = parts[part, PART_FIRST]
+        for row in range(first, parts[part, PART_END]):
+            token_static[token + row - first] = row
+            token_lanes[token + row - first] = lanes
+            token_memory[token + row - first] = NO_MEMORY
+        for site in range(parts[part, PART_SITE], parts[part, PART_SITE_END]):
+            token_memory[token + sites[site, SITE_ROW] - first] = words[at]
+            at += 1
+        token += parts[part, PART_END] - first
+
+
+@njit(cache=True)
+def order_stream(stream, start, stream_window):
+    """Put the windows of a stream in the order of sub-groups.
+
+    Args:
+        stream: int64 `(entries,)`: sub-group above bit 32, window below.
+        start: int64 `(sub-groups + 1,)`: where each sub-group's windows begin.
+        stream_window: uint32 `(entries,)`: receives them.
+    """
+    place = start.copy()
+    for i in range(stream.shape[0]):
+        sub_group = stream[i] >> 32
+        stream_window[place[sub_group]] = stream[i] & 0xFFFF_FFFF
+        place[sub_group] += 1
 
 
 @njit(cache=True)

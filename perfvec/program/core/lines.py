@@ -1,0 +1,302 @@
+"""Exact reuse distances of cache lines: how many distinct lines were touched since a line was touched last.
+
+Within a work-group distances follow the order of touches. Between work-groups only the order of work-groups is kept,
+not that inside them, for the tracer runs them one after another, a device together: a line counts for the last
+work-group that touched it, and the distance of a work-group's first touch is the number of lines that count for later
+ones, the present one included.
+
+A line's place in the table follows from its address, because the sizes of all memories are known. In time, a bit marks
+the last touch of each line of the present work-group; marks are counted by word and by block, so that a touch changes
+three numbers, and a distance is a sum over what lies between. What counts for each work-group is kept the same way.
+
+All lines of an access are touched in one call, and only its largest distances are wanted, as buckets of log2. Of two
+lines of an access the one touched longer ago has the larger distance, but for lines in between that are new; where
+these cannot change the bucket, one sum suffices.
+
+Source:
+    Bennett and Kruskal, "LRU stack processing", IBM J. Res. Dev. 19, 1975: last touches marked in time. Checked against
+    list-based twins by tests/program/test_lines.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from perfvec.program.core.bits import count_lanes
+
+MAX_LINES = 64  # of one access
+MEMORY_SHIFT = 33  # a line's number is its memory's above this, its place in the memory below
+# Columns of the table: the last work-group that touched the line + 1, the sectors touched by any and by it; when.
+OWNER, TIME = range(2)
+_OWNER_SHIFT, _DEVICE_SHIFT, _ALL_SECTORS = 8, 4, 15
+# Columns of `marks`, a row a word of 32 moments: their marks as bits, and how many.
+BITS, NUM_MARKS = range(2)
+_WORD_SHIFT, _BLOCK_SHIFT, _WORD_MASK = 5, 10, 31
+_GROUP_BLOCK_SHIFT = 6
+# Scalars of the stack, in its `state`: the moment, the work-group's lines, all lines, the work-group.
+NOW, GROUP_LINES, ALL_LINES, GROUP = range(4)
+_NEVER = np.int64(1) << 62
+
+
+def new_table(memory_bytes: dict[int, int]):
+    """Make the table of all lines of the memories.
+
+    Args:
+        memory_bytes: Size of each memory by its number.
+
+    Returns:
+        `(table, base)`: int64 `(lines, 2)`, all of it 0 and untouched, so that only what the kernel touches is ever
+        in memory; and the row of each memory's first line, by number.
+    """
+    base = np.zeros(max(memory_bytes, default=0) + 1, np.int64)
+    total = 0
+    for number, num_bytes in memory_bytes.items():
+        base[number] = total
+        total += -(-num_bytes // 128)
+    return np.zeros((total, 2), np.int64), base
+
+
+def new_marks(num_moments: int):
+    """Make marks for so many moments, a power of two of 1,024 or more.
+
+    Returns:
+        `(marks, blocks, line_at)`: int64 `(moments / 32, 2)`, int64 `(moments / 1024,)`, int64 `(moments,)`: the row of
+        the line that was touched in each moment.
+    """
+    return (
+        np.zeros((num_moments >> _WORD_SHIFT, 2), np.int64),
+        np.zeros(num_moments >> _BLOCK_SHIFT, np.int64),
+        np.zeros(num_moments, np.int64),
+    )
+
+
+def new_groups(num_groups: int):
+    """Make counts of lines by work-group, and by block of work-groups."""
+    return np.zeros(num_groups, np.int64), np.zeros((num_groups >> _GROUP_BLOCK_SHIFT) + 1, np.int64)
+
+
+def enlarged(marks, blocks, line_at):
+    """Marks for four times the moments, with the same history."""
+    larger = new_marks(4 * len(line_at))
+    for new, old in zip(larger, (marks, blocks, line_at), strict=True):
+        new[: len(old)] = old
+    return larger
+
+
+@njit(cache=True)
+def log_bucket(distance):
+    """1 + floor(log2(1 + distance)), at most 31."""
+    bucket = 1
+    while distance > 0 and bucket < 31:
+        distance = (distance - 1) >> 1
+        bucket += 1
+    return bucket
+
+
+@njit(cache=True)
+def _marks_after(marks, blocks, time, now):
+    """How many marks lie between two moments."""
+    word, end = time >> _WORD_SHIFT, (now + _WORD_MASK) >> _WORD_SHIFT
+    total = count_lanes(marks[word, BITS] & -(np.int64(2) << (time & _WORD_MASK)))
+    word += 1
+    block_end = min(((time >> _BLOCK_SHIFT) + 1) << (_BLOCK_SHIFT - _WORD_SHIFT), end)
+    for i in range(word, block_end):
+        total += marks[i, NUM_MARKS]
+    for i in range((time >> _BLOCK_SHIFT) + 1, ((now - 1) >> _BLOCK_SHIFT) + 1):
+        total += blocks[i]
+    return total
+
+
+@njit(cache=True)
+def _lines_after(groups, group_blocks, before, group):
+    """How many lines count for later work-groups than one, up to the present one."""
+    total = np.int64(0)
+    block = before >> _GROUP_BLOCK_SHIFT
+    for i in range(before + 1, min((block + 1) << _GROUP_BLOCK_SHIFT, group + 1)):
+        total += groups[i]
+    for i in range(block + 1, (group >> _GROUP_BLOCK_SHIFT) + 1):
+        total += group_blocks[i]
+    return total
+
+
+@njit(cache=True)
+def _clear_mark(marks, blocks, time):
+    marks[time >> _WORD_SHIFT, BITS] &= ~(np.int64(1) << (time & _WORD_MASK))
+    marks[time >> _WORD_SHIFT, NUM_MARKS] -= 1
+    blocks[time >> _BLOCK_SHIFT] -= 1
+
+
+@njit(cache=True)
+def _set_mark(marks, blocks, time):
+    marks[time >> _WORD_SHIFT, BITS] |= np.int64(1) << (time & _WORD_MASK)
+    marks[time >> _WORD_SHIFT, NUM_MARKS] += 1
+    blocks[time >> _BLOCK_SHIFT] += 1
+
+
+@njit(cache=True)
+def make_room(state, table, marks, blocks, line_at, more):
+    """Renumber the last touches 0, 1, 2 ... if there are not `more` moments left; whether there are now."""
+    if state[NOW] + more <= line_at.shape[0]:
+        return True
+    if 2 * (state[GROUP_LINES] + more) > line_at.shape[0]:
+        return False
+    now = 0
+    for time in range(state[NOW]):
+        if marks[time >> _WORD_SHIFT, BITS] >> (time & _WORD_MASK) & 1:
+            row = line_at[time]
+            line_at[now] = row
+            table[row, TIME] = now
+            now += 1
+    _forget(state, marks, blocks)
+    for time in range(now):
+        _set_mark(marks, blocks, time)
+    state[NOW] = now
+    return True
+
+
+@njit(cache=True)
+def _forget(state, marks, blocks):
+    marks[: (state[NOW] >> _WORD_SHIFT) + 1] = 0
+    blocks[: (state[NOW] >> _BLOCK_SHIFT) + 1] = 0
+
+
+@njit(cache=True)
+def next_group(state, marks, blocks):
+    """Begin the next work-group."""
+    _forget(state, marks, blocks)
+    state[NOW] = state[GROUP_LINES] = 0
+    state[GROUP] += 1
+
+
+@njit(cache=True)
+def touch(lines, count, origin, base, table, marks, blocks, line_at, groups, group_blocks, state, rows):  # noqa: D417
+    """Touch the lines of one access of the present work-group, one after another.
+
+    Args:
+        lines: `(MAX_LINES, 2)`: distinct lines relative to `origin`, and which of its four sectors each touches.
+        count: How many of them.
+        origin: A line's number.
+        base, table: See `new_table`.
+        marks, blocks, line_at: See `new_marks`; there is room for the access.
+        groups, group_blocks: See `new_groups`.
+        state: Scalars.
+        rows: Scratch, `(MAX_LINES,)`.
+
+    Returns:
+        Buckets of the largest distance within the work-group and of the largest distance between work-groups among the
+        work-group's first touches, 0 where no line has been touched before; sectors that the work-group, and that any
+        work-group, touches for the first time.
+    """
+    now, group = state[NOW], state[GROUP]
+    stamp = group + 1
+    # What was before. The oldest of this work-group's lines and of the others, and how many new ones stand behind it.
+    oldest = oldest_group = _NEVER
+    num_new = num_new_behind = num_first = num_first_behind = num_equal = 0
+    cold_group = cold_device = 0
+    for i in range(count):
+        line, bits = origin + lines[i, 0], lines[i, 1]
+        row = base[line >> MEMORY_SHIFT] + (line & ((np.int64(1) << MEMORY_SHIFT) - 1))
+        rows[i] = row
+        word = table[row, OWNER]
+        owner = word >> _OWNER_SHIFT
+        if owner == stamp:
+            cold_group += count_lanes(bits & ~word)
+            cold_device += count_lanes(bits & ~word & ~(word >> _DEVICE_SHIFT))
+            if table[row, TIME] < oldest:
+                oldest = table[row, TIME]
+                num_new_behind = num_new
+        else:
+            num_new += 1
+            cold_group += count_lanes(bits)
+            cold_device += count_lanes(bits & ~(word >> _DEVICE_SHIFT))
+            if owner == 0:
+                num_first += 1
+            elif owner < oldest_group:
+                oldest_group = owner
+                num_first_behind = num_first
+                num_equal = 0
+            elif owner == oldest_group:
+                num_first_behind = num_first
+                num_equal += 1
+    reuse_group = reuse_device = 0
+    if oldest != _NEVER and not (count == 1 and oldest == now - 1):
+        least = _marks_after(marks, blocks, oldest, now) + num_new_behind
+        reuse_group = log_bucket(least)
+        if log_bucket(least + num_new - num_new_behind) != reuse_group:
+            reuse_group = log_bucket(_largest_in_group(rows, count, table, marks, blocks, stamp, now))
+    elif oldest != _NEVER:
+        reuse_group = 1
+    if oldest_group != _NEVER:
+        least = _lines_after(groups, group_blocks, oldest_group - 1, group) + num_first_behind + num_equal
+        reuse_device = log_bucket(least)
+        if log_bucket(least + num_first - num_first_behind) != reuse_device:
+            reuse_device = log_bucket(_largest_between(rows, count, table, groups, group_blocks, group))
+    _move(lines, count, rows, table, marks, blocks, line_at, groups, group_blocks, state)
+    return reuse_group, reuse_device, cold_group, cold_device
+
+
+@njit(cache=True)
+def _move(lines, count, rows, table, marks, blocks, line_at, groups, group_blocks, state):
+    """Let the lines of an access be the last that were touched."""
+    now, group = state[NOW], state[GROUP]
+    stamp = group + 1
+    if count == 1 and table[rows[0], OWNER] >> _OWNER_SHIFT == stamp and table[rows[0], TIME] == now - 1:
+        bits = lines[0, 1]
+        table[rows[0], OWNER] |= bits << _DEVICE_SHIFT | bits  # the most recent line: nothing moves
+        return
+    num_new = 0
+    for i in range(count):
+        row, bits = rows[i], lines[i, 1]
+        word = table[row, OWNER]
+        owner = word >> _OWNER_SHIFT
+        if owner == stamp:
+            _clear_mark(marks, blocks, table[row, TIME])
+            table[row, OWNER] = word | bits << _DEVICE_SHIFT | bits
+        else:
+            num_new += 1
+            if owner == 0:
+                state[ALL_LINES] += 1
+            else:
+                groups[owner - 1] -= 1
+                group_blocks[(owner - 1) >> _GROUP_BLOCK_SHIFT] -= 1
+            device = (word >> _DEVICE_SHIFT | bits) & _ALL_SECTORS
+            table[row, OWNER] = stamp << _OWNER_SHIFT | device << _DEVICE_SHIFT | bits
+        table[row, TIME] = now + i
+        line_at[now + i] = row
+        _set_mark(marks, blocks, now + i)
+    groups[group] += num_new
+    group_blocks[group >> _GROUP_BLOCK_SHIFT] += num_new
+    state[GROUP_LINES] += num_new
+    state[NOW] = now + count
+
+
+@njit(cache=True)
+def _largest_in_group(rows, count, table, marks, blocks, stamp, now):
+    """The largest distance within the work-group, line by line."""
+    largest = np.int64(0)
+    for i in range(count):
+        if table[rows[i], OWNER] >> _OWNER_SHIFT != stamp:
+            continue
+        time = table[rows[i], TIME]
+        distance = _marks_after(marks, blocks, time, now)
+        for j in range(i):
+            if table[rows[j], OWNER] >> _OWNER_SHIFT != stamp or table[rows[j], TIME] < time:
+                distance += 1
+        largest = max(largest, distance)
+    return largest
+
+
+@njit(cache=True)
+def _largest_between(rows, count, table, groups, group_blocks, group):
+    """The largest distance between work-groups, line by line."""
+    largest = np.int64(0)
+    for i in range(count):
+        owner = table[rows[i], OWNER] >> _OWNER_SHIFT
+        if owner == 0 or owner == group + 1:
+            continue
+        distance = _lines_after(groups, group_blocks, owner - 1, group)
+        for j in range(i):
+            distance += table[rows[j], OWNER] >> _OWNER_SHIFT <= owner
+        largest = max(largest, distance)
+    return largest
