@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-sampling conformance opencl piglit clean
 
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
@@ -22,10 +22,13 @@ check: $(VENV)/installed-dev
 	$(BIN)/pyright
 
 # Each benchmark prints a table and ends in one line of JSON.
-bench: bench-trace
+bench: bench-trace bench-sampling
 
 bench-trace: $(VENV)/installed
 	$(BIN)/python experiments/bench/trace.py
+
+bench-sampling: $(VENV)/installed
+	$(BIN)/python experiments/bench/sampling.py
 
 # OpenCL program tests that others wrote, on our executor, Oclgrind and PoCL; ends in one line of JSON.
 conformance: $(VENV)/installed opencl piglit

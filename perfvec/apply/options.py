@@ -102,8 +102,8 @@ class TraceOptions:
     output: Annotated[Path, _option(metavar="PATH", short="-o", hint="(required)")]
     """The HDF5 file to write."""
 
-    work_groups: Annotated[int | None, _option(metavar="N")] = None
-    """About how many work-groups to execute; a few dozen unless given."""
+    work_groups: Annotated[int | Literal["all"] | None, _option(metavar="all|N")] = None
+    """About how many work-groups to execute, or all of them; a few dozen unless given."""
 
     budget: Annotated[int | None, _option(metavar="N")] = None
     """Most sub-group instructions to execute before giving up."""

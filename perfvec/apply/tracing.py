@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from perfvec.errors import FormatError
 from perfvec.launch import FORMAT as LAUNCH_FORMAT
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 STORED_SUFFIXES = (".h5", ".hdf5")
 
 
-def trace(launch: Launch, *, work_groups: int | None = None, budget: int | None = None) -> Trace:
+def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, budget: int | None = None) -> Trace:
     """Execute a sample of a launch's work-groups and record what they do. No GPU is needed.
 
     Args:
         launch: What to trace.
-        work_groups: About how many work-groups to execute; the tracer's own choice where it is None.
+        work_groups: About how many work-groups to execute, or "all"; the tracer's own choice where it is None.
         budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
 
     Raises:
@@ -34,7 +34,7 @@ def trace(launch: Launch, *, work_groups: int | None = None, budget: int | None 
 
     return trace_launch(
         launch,
-        work_groups=DEFAULT_GROUPS if work_groups is None else work_groups,
+        work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
         budget=DEFAULT_BUDGET if budget is None else budget,
     )
 

@@ -38,5 +38,6 @@ def test_the_number_of_work_groups_and_the_budget_are_passed_on(tmp_path: Path):
     launch = suites(tmp_path, sizes=(64 * 40,))[0].launch
     traced = trace(launch, work_groups=10)
     assert len(set(traced.sub_groups["work_group"].tolist())) <= 12
+    assert len(set(trace(launch, work_groups="all").sub_groups["work_group"].tolist())) == 40
     with pytest.raises(BudgetError, match="ran past the budget of 10 "):
         trace(launch, budget=10)
