@@ -5,13 +5,17 @@ An argument is written as one string, on the command line, in suite files and in
     buffer:DTYPE:COUNT[:INITIALISER][~SEED]     a buffer in global or constant memory
     DTYPE:VALUE[,VALUE...]                      a scalar, or a vector such as float32x4:1,2,3,4
     local:DTYPE:COUNT                           local memory
+    image2d:FORMAT:WxH[:INITIALISER][~SEED]     an image; image3d, image1d_array ... take as many sizes as they need
+    sampler:ADDRESSING:FILTER[:normalized]      a sampler, such as sampler:clamp_to_edge:linear
 
-`DTYPE` is a NumPy name (float32, int32, uint8 ...) with an optional vector width (float32x4). `INITIALISER` is
-one of the functions of `INITIALISERS`, such as `uniform(-1,1)`.
+`DTYPE` is a NumPy name (float32, int32, uint8 ...) with an optional vector width (float32x4). `INITIALISER` is one of
+the functions of `perfvec.initialisers.INITIALISERS`, such as `uniform(-1,1)`; it fills the raw channels of an image.
+`FORMAT` is a format of `perfvec.image_format`, such as rgba_unorm_int8.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import numpy as np
 
 from perfvec.errors import LaunchError
+from perfvec.image_format import ImageFormat
+from perfvec.initialisers import INITIALISERS, PERIODIC, RANDOM_PERIOD, Initialiser
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +34,6 @@ DTYPES = (
     "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 VECTOR_WIDTHS = (1, 2, 3, 4, 8, 16)
-# Random buffers repeat with this period: launches with gigabytes of data must regenerate quickly.
-RANDOM_PERIOD = 1 << 20
 MAX_BUFFER_BYTES = 1 << 35
 
 
@@ -70,130 +74,6 @@ class ElementType:
         if match is None:
             raise LaunchError(f"unknown type {text!r}; write a NumPy name such as float32, or float32x4 for a vector")
         return cls(scalar=match[1], width=int(match[2] or 1))
-
-
-# ---- initialisers: (rng, count, dtype, *parameters) -> array of `count` scalars ---------------------------------
-
-Fill: TypeAlias = "Callable[..., NDArray[np.generic]]"
-
-
-def _cast(values: NDArray[np.generic], dtype: np.dtype) -> NDArray[np.generic]:
-    if dtype.kind in "iu" and values.dtype.kind == "f":
-        values = np.floor(values)
-    return values.astype(dtype, copy=False)
-
-
-def _periodic(draw: Callable[[int], NDArray[np.generic]], count: int, dtype: np.dtype) -> NDArray[np.generic]:
-    block = _cast(draw(min(count, RANDOM_PERIOD)), dtype)
-    return block if count <= RANDOM_PERIOD else np.resize(block, count)
-
-
-def _constant(_rng: np.random.Generator, count: int, dtype: np.dtype, value: float = 0.0) -> NDArray[np.generic]:
-    return np.full(count, value, dtype)
-
-
-def _uniform(
-    rng: np.random.Generator, count: int, dtype: np.dtype, low: float = 0.0, high: float = 1.0
-) -> NDArray[np.generic]:
-    if dtype.kind in "iu":
-        return _periodic(lambda n: rng.integers(int(low), int(high), n, endpoint=True), count, dtype)
-    return _periodic(lambda n: rng.uniform(low, high, n), count, dtype)
-
-
-def _normal(
-    rng: np.random.Generator, count: int, dtype: np.dtype, mean: float = 0.0, std: float = 1.0
-) -> NDArray[np.generic]:
-    return _periodic(lambda n: rng.normal(mean, std, n), count, dtype)
-
-
-def _arange(
-    _rng: np.random.Generator, count: int, dtype: np.dtype, start: float = 0.0, step: float = 1.0
-) -> NDArray[np.generic]:
-    return _cast(start + step * np.arange(count), dtype)
-
-
-def _indices(rng: np.random.Generator, count: int, dtype: np.dtype, high: float) -> NDArray[np.generic]:
-    return _periodic(lambda n: rng.integers(0, max(int(high), 1), n), count, dtype)
-
-
-def _near_indices(
-    rng: np.random.Generator, count: int, dtype: np.dtype, high: float, spread: float
-) -> NDArray[np.generic]:
-    centre = np.arange(count) * (high / max(count, 1))
-    noise = np.resize(rng.uniform(-spread, spread, min(count, RANDOM_PERIOD)), count)
-    return _cast(np.clip(centre + noise, 0, max(high - 1, 0)), dtype)
-
-
-def _permutation(rng: np.random.Generator, count: int, dtype: np.dtype) -> NDArray[np.generic]:
-    return rng.permutation(count).astype(dtype)
-
-
-def _sorted(
-    rng: np.random.Generator, count: int, dtype: np.dtype, low: float = 0.0, high: float = 1.0
-) -> NDArray[np.generic]:
-    return np.sort(_cast(rng.uniform(low, high, count), dtype))
-
-
-def _offsets(
-    rng: np.random.Generator, count: int, dtype: np.dtype, total: float, skew: float = 0.0
-) -> NDArray[np.generic]:
-    lengths = rng.lognormal(0.0, skew, max(count - 1, 1)) if skew > 0 else np.ones(max(count - 1, 1))
-    ends = np.concatenate([[0.0], np.cumsum(lengths)])[:count]
-    return np.round(ends * (total / ends[-1] if ends[-1] else 0.0)).astype(dtype)
-
-
-INITIALISERS: dict[str, tuple[Fill, int, int]] = {
-    # name: (function, fewest parameters, most parameters)
-    "constant": (_constant, 0, 1),  # constant(value)
-    "uniform": (_uniform, 0, 2),  # uniform(low, high); integers include both ends
-    "normal": (_normal, 0, 2),  # normal(mean, std)
-    "arange": (_arange, 0, 2),  # arange(start, step)
-    "indices": (_indices, 1, 1),  # indices(high): random integers in [0, high)
-    "near_indices": (_near_indices, 2, 2),  # near_indices(high, spread): i * high / count, give or take spread
-    "permutation": (_permutation, 0, 0),  # a random permutation of 0 .. count - 1
-    "sorted": (_sorted, 0, 2),  # sorted(low, high): uniform numbers in rising order
-    "offsets": (_offsets, 1, 2),  # offsets(total, skew): CSR row offsets from 0 to total, log-normal row lengths
-}
-
-
-# Initialisers whose contents repeat after RANDOM_PERIOD scalars.
-PERIODIC = ("constant", "uniform", "normal", "indices")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Initialiser:
-    """A named way to fill a buffer, with its parameters; see `INITIALISERS`."""
-
-    name: str
-    parameters: tuple[float, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.name not in INITIALISERS:
-            raise LaunchError(f"unknown initialiser {self.name!r}; allowed: {', '.join(INITIALISERS)}")
-        _, fewest, most = INITIALISERS[self.name]
-        if not fewest <= len(self.parameters) <= most:
-            raise LaunchError(
-                f"initialiser {self.name!r} takes {fewest} to {most} parameters, found {len(self.parameters)}"
-            )
-
-    def __str__(self) -> str:
-        return f"{self.name}({','.join(f'{p:.17g}' for p in self.parameters)})"
-
-    @classmethod
-    def parse(cls, text: str) -> Initialiser:
-        """Read `uniform(-1,1)`; brackets may be left out where there are no parameters."""
-        match = re.fullmatch(r"\s*([a-z_]+)\s*(?:\((.*)\))?\s*", text)
-        if match is None:
-            raise LaunchError(f"cannot read initialiser {text!r}; write for example uniform(-1,1) or indices(1024)")
-        parts = [part for part in (match[2] or "").split(",") if part.strip()]
-        return cls(name=match[1], parameters=tuple(_number(part, text) for part in parts))
-
-
-def _number(text: str, where: str) -> float:
-    try:
-        return float(int(text, 0)) if re.fullmatch(r"\s*[-+]?(0x)?[0-9a-fA-F]+\s*", text) else float(text)
-    except ValueError as error:
-        raise LaunchError(f"{text!r} in {where!r} is not a number") from error
 
 
 # ---- arguments --------------------------------------------------------------------------------------------------
@@ -298,7 +178,101 @@ class LocalArg:
         return f"local:{self.element}:{self.count}"
 
 
-Argument: TypeAlias = BufferArg | ScalarArg | LocalArg
+# By kind of image: how many sizes it has; the last one of an array counts its layers.
+IMAGE_KINDS = {
+    "image1d": 1, "image1d_array": 2, "image1d_buffer": 1, "image2d": 2, "image2d_array": 3, "image3d": 3,
+}  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageArg:
+    """An image.
+
+    Attributes:
+        kind: OpenCL's word, a key of `IMAGE_KINDS`.
+        format: Its texels.
+        size: Width, height and depth as far as it has them, then layers.
+        contents: Its texels in order, without padding; one element a texel.
+    """
+
+    kind: str
+    format: ImageFormat
+    size: tuple[int, ...]
+    contents: BufferArg
+
+    def __post_init__(self) -> None:
+        if len(self.size) != IMAGE_KINDS[self.kind] or min(self.size) < 1:
+            raise LaunchError(
+                f"{self.kind} takes {IMAGE_KINDS[self.kind]} sizes of at least 1, such as 64x32; found {self.size}"
+            )
+        element = texel_element(self.format)
+        if (self.contents.element, self.contents.count) != (element, math.prod(self.size)):
+            raise LaunchError(
+                f"{self.kind} of {math.prod(self.size)} texels {element} was given {self.contents.count} of "
+                f"{self.contents.element}"
+            )
+
+    def __str__(self) -> str:
+        _, _, recipe = str(self.contents).removeprefix("buffer:").split(":", 2)
+        return f"{self.kind}:{self.format}:{'x'.join(map(str, self.size))}:{recipe}"
+
+
+def texel_element(image_format: ImageFormat) -> ElementType:
+    """The type that stands for a texel in an image's contents."""
+    return ElementType(scalar=image_format.scalar, width=image_format.num_scalars)
+
+
+ADDRESSING_MODES = {"none": 0, "clamp_to_edge": 2, "clamp": 4, "repeat": 6, "mirrored_repeat": 8}
+FILTER_MODES = {"nearest": 0x10, "linear": 0x20}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplerArg:
+    """A sampler, in OpenCL's words."""
+
+    addressing: str
+    filter: str
+    is_normalized: bool = False
+
+    def __post_init__(self) -> None:
+        if self.addressing not in ADDRESSING_MODES or self.filter not in FILTER_MODES:
+            raise LaunchError(
+                f"{self} is no sampler; addressing is one of {', '.join(ADDRESSING_MODES)}, the filter "
+                f"{' or '.join(FILTER_MODES)}"
+            )
+
+    @property
+    def value(self) -> int:
+        """The bits that stand for it in OpenCL C: those of the constants `CLK_...`."""
+        return ADDRESSING_MODES[self.addressing] | FILTER_MODES[self.filter] | self.is_normalized
+
+    def __str__(self) -> str:
+        return f"sampler:{self.addressing}:{self.filter}" + ":normalized" * self.is_normalized
+
+
+Argument: TypeAlias = BufferArg | ScalarArg | LocalArg | ImageArg | SamplerArg
+
+
+def contents_of(arg: Argument) -> BufferArg | None:
+    """The bytes in global memory behind an argument: a buffer itself, or what an image holds."""
+    if isinstance(arg, ImageArg):
+        return arg.contents
+    return arg if isinstance(arg, BufferArg) else None
+
+
+def with_data(arg: Argument, data: bytes) -> Argument:
+    """A buffer or image with other contents.
+
+    Raises:
+        LaunchError: They are of another size, or the argument is neither.
+    """
+    if isinstance(arg, ImageArg):
+        return replace(arg, contents=replace(arg.contents, data=data))
+    if isinstance(arg, BufferArg):
+        return replace(arg, data=data)
+    raise LaunchError(f"{arg} holds no data")
 
 
 def default_initialiser(element: ElementType, count: int) -> Initialiser:
@@ -320,11 +294,10 @@ def parse_argument(text: str, *, position: int = 0) -> Argument:
         LaunchError: The text does not follow the form, or a type, count, value or initialiser is not allowed.
     """
     kind, _, rest = text.strip().partition(":")
-    if kind == "buffer":
-        return _parse_buffer(rest, text, position)
-    if kind == "local":
-        dtype, _, count = rest.partition(":")
-        return LocalArg(element=ElementType.parse(dtype), count=_count(count, text))
+    if kind in _PARSERS:
+        return _PARSERS[kind](rest, text, position)
+    if kind in IMAGE_KINDS:
+        return _parse_image(kind, rest, text, position)
     element = ElementType.parse(kind)
     if not rest:
         raise LaunchError(f"argument {text!r} has no value; write for example {element}:1")
@@ -345,13 +318,43 @@ def _parse_buffer(rest: str, text: str, position: int) -> BufferArg:
     return BufferArg(element=element, count=count, initialiser=initialiser, seed=seed)
 
 
+def _parse_local(rest: str, text: str, position: int) -> LocalArg:
+    del position
+    dtype, _, count = rest.partition(":")
+    return LocalArg(element=ElementType.parse(dtype), count=_count(count, text))
+
+
+def _parse_image(kind: str, rest: str, text: str, position: int) -> ImageArg:
+    format_text, _, tail = rest.partition(":")
+    image_format = ImageFormat.parse(format_text)
+    sizes = re.split("[:~]", tail)[0]
+    size = tuple(_count(part, text) for part in sizes.split("x"))
+    recipe = f"{texel_element(image_format)}:{math.prod(size)}{tail.removeprefix(sizes)}"
+    return ImageArg(kind=kind, format=image_format, size=size, contents=_parse_buffer(recipe, text, position))
+
+
+def _parse_sampler(rest: str, text: str, position: int) -> SamplerArg:
+    del position
+    addressing, *more = rest.split(":")
+    if len(more) not in (1, 2) or more[1:] not in ([], ["normalized"]):
+        raise LaunchError(f"argument {text!r} should be sampler:ADDRESSING:FILTER, with :normalized where it is")
+    return SamplerArg(addressing=addressing, filter=more[0], is_normalized=len(more) == 2)
+
+
+_PARSERS: dict[str, Callable[[str, str, int], Argument]] = {
+    "buffer": _parse_buffer,
+    "local": _parse_local,
+    "sampler": _parse_sampler,
+}
+
+
 def _count(text: str, where: str) -> int:
     try:
         return int(text)
     except ValueError as error:
         raise LaunchError(
-            f"{text!r} in argument {where!r} is not a whole number; the forms are "
-            "buffer:DTYPE:COUNT[:INITIALISER][~SEED], DTYPE:VALUE and local:DTYPE:COUNT"
+            f"{text!r} in argument {where!r} is not a whole number; the forms are buffer:DTYPE:COUNT[:INITIALISER]"
+            "[~SEED], DTYPE:VALUE, local:DTYPE:COUNT and image2d:FORMAT:WxH[:INITIALISER][~SEED]"
         ) from error
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.arguments import Argument, BufferArg, LocalArg, parse_argument
+from perfvec.arguments import Argument, LocalArg, contents_of, parse_argument, with_data
 from perfvec.errors import FormatError, LaunchError
 from perfvec.files import array_of, check_format, group_of, read_h5, whole_file
 
@@ -83,8 +83,8 @@ class Launch:
 
     @property
     def buffer_bytes(self) -> int:
-        """Bytes of all global and constant buffers together."""
-        return sum(arg.num_bytes for arg in self.args if isinstance(arg, BufferArg))
+        """Bytes of all global and constant buffers together, and of images."""
+        return sum(contents.num_bytes for contents in map(contents_of, self.args) if contents is not None)
 
     @property
     def local_arg_bytes(self) -> int:
@@ -107,9 +107,9 @@ class Launch:
         """16 hex digits that name the launch by content: source, recipe and given data."""
         state = hashlib.sha256(self.source.encode())
         state.update(json.dumps(self.recipe(), sort_keys=True).encode())
-        for arg in self.args:
-            if isinstance(arg, BufferArg) and arg.data is not None:
-                state.update(arg.data)
+        for contents in map(contents_of, self.args):
+            if contents is not None and contents.data is not None:
+                state.update(contents.data)
         return state.hexdigest()[:16]
 
     @classmethod
@@ -194,9 +194,10 @@ def write_launch(group: h5py.Group, launch: Launch) -> None:
     group.attrs["source_name"] = launch.source_name
     # Bytes in a dataset, not an attribute: HDF5 attributes end at 64 KiB, sources do not.
     group.create_dataset("source", data=np.frombuffer(launch.source.encode(), np.uint8), compression="gzip")
-    for index, arg in enumerate(launch.args):
-        if isinstance(arg, BufferArg) and arg.data is not None:
-            data = group.create_dataset(f"data/{index}", data=np.frombuffer(arg.data, np.uint8), compression="gzip")
+    for index, contents in enumerate(map(contents_of, launch.args)):
+        if contents is not None and contents.data is not None:
+            given = np.frombuffer(contents.data, np.uint8)
+            data = group.create_dataset(f"data/{index}", data=given, compression="gzip")
             data.attrs["units"] = "bytes"
 
 
@@ -211,9 +212,7 @@ def read_launch(group: h5py.Group) -> Launch:
         recipe = json.loads(str(group.attrs["recipe"]))
         args = [parse_argument(text, position=i) for i, text in enumerate(recipe["args"])]
         for name in map(str, group_of(group, "data") if "data" in group else ()):
-            arg = args[int(name)]
-            assert isinstance(arg, BufferArg)
-            args[int(name)] = replace(arg, data=array_of(group, f"data/{name}").tobytes())
+            args[int(name)] = with_data(args[int(name)], array_of(group, f"data/{name}").tobytes())
         return Launch(
             source=array_of(group, "source").tobytes().decode(),
             kernel_name=recipe["kernel_name"],
@@ -224,5 +223,5 @@ def read_launch(group: h5py.Group) -> Launch:
             build_options=tuple(recipe["build_options"]),
             source_name=str(group.attrs["source_name"]),
         )
-    except (AssertionError, KeyError, ValueError, IndexError, TypeError, LaunchError) as error:
+    except (KeyError, ValueError, IndexError, TypeError, LaunchError) as error:
         raise FormatError(f"{group.file.filename} holds a damaged launch: {error}; write it again") from error

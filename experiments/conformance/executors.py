@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from experiments.conformance.reader import Buffer, Image, KernelTest, ProgramFile, Sampler, TestArgument, Value
-from perfvec.arguments import Argument, BufferArg, Initialiser, LocalArg, ScalarArg
+from perfvec.arguments import Argument, BufferArg, ElementType, ImageArg, LocalArg, SamplerArg, ScalarArg, texel_element
+from perfvec.image_format import ImageFormat
+from perfvec.initialisers import Initialiser
 from perfvec.launch import MAX_LOCAL_SIZE, Launch, default_local_size
 
 if TYPE_CHECKING:
@@ -168,11 +170,23 @@ def _as_argument(argument: TestArgument, *, is_cleared: bool = False) -> Argumen
         values = tuple(argument.data[: argument.element.width].tolist())
         return ScalarArg(element=argument.element, values=values)
     if isinstance(argument, Buffer):
-        data = None if argument.data is None or is_cleared else argument.data.tobytes()
-        return BufferArg(
-            element=argument.element, count=argument.count, initialiser=Initialiser(name="constant"), data=data
+        return _contents(argument, argument.element, is_cleared=is_cleared)
+    if isinstance(argument, Image):
+        image_format = ImageFormat.parse(f"{argument.channel_order}_{argument.channel_type}".lower())
+        return ImageArg(
+            kind="image2d",
+            format=image_format,
+            size=(argument.width, argument.height),
+            contents=_contents(argument, texel_element(image_format), is_cleared=is_cleared),
         )
-    raise NotImplementedError(f"argument {argument.index}: images and samplers")
+    return SamplerArg(
+        addressing=argument.addressing.lower(), filter=argument.filter.lower(), is_normalized=argument.is_normalized
+    )
+
+
+def _contents(argument: Buffer | Image, element: ElementType, *, is_cleared: bool) -> BufferArg:
+    data = None if argument.data is None or is_cleared else argument.data.tobytes()
+    return BufferArg(element=element, count=argument.count, initialiser=Initialiser(name="constant"), data=data)
 
 
 def _as_local(argument: Argument) -> Argument:

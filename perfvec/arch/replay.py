@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 import pyopencl as cl
 
 # The public Program.build adds options of its own, warns about build logs that are not empty, and may keep a cache
-# on disk that threads and processes contend for.
-from pyopencl._cl import _Program
+# on disk that threads and processes contend for. Its public enqueue_copy knows no one-dimensional images.
+from pyopencl._cl import (
+    _enqueue_copy_buffer_to_image,
+    _enqueue_copy_image_to_buffer,
+    _enqueue_read_image,
+    _enqueue_write_image,
+    _Program,
+)
 
-from perfvec.arguments import BufferArg, LocalArg, ScalarArg
+from perfvec.arguments import Argument, BufferArg, ImageArg, LocalArg, SamplerArg, ScalarArg
 from perfvec.errors import KernelNotFoundError, LaunchError, OpenCLError, SourceError
 from perfvec.launch import Launch
 from perfvec.units import NS_PER_S, format_bytes
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BUILD_LOG_SHOWN = 4000
+DeviceMemory: TypeAlias = cl.Buffer | cl.Image
 _ARGUMENT_ERRORS = (
     cl.status_code.INVALID_ARG_SIZE,
     cl.status_code.INVALID_ARG_VALUE,
@@ -33,10 +40,14 @@ _ARGUMENT_ERRORS = (
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostBuffer:
-    """The contents of a buffer before they go to the device: a block that repeats until the buffer is full."""
+    """The contents of a buffer before they go to the device: a block that repeats until the buffer is full.
+
+    An image's contents are its texels without padding, in one block; `image` says how they are laid out.
+    """
 
     block: NDArray[np.generic]
     num_bytes: int
+    image: ImageArg | None = None
 
 
 @final
@@ -45,7 +56,7 @@ class Replayed:
     """What a launch left behind.
 
     Attributes:
-        outputs: Contents of every buffer afterwards, by the argument's position.
+        outputs: Contents of every buffer and image afterwards, by the argument's position.
         kernel_time_s: Time of that one run by its profiling event; no measurement (see `perfvec.arch.measure`).
     """
 
@@ -93,23 +104,30 @@ def build_program(
     return cl.Program(program)
 
 
-def host_buffer(arg: BufferArg) -> HostBuffer:
-    """Generate a buffer's contents, as one period where they repeat."""
+def host_buffer(arg: BufferArg | ImageArg) -> HostBuffer:
+    """Generate the contents of a buffer, as one period where they repeat, or of an image."""
+    if isinstance(arg, ImageArg):
+        return HostBuffer(block=arg.contents.array(), num_bytes=arg.contents.num_bytes, image=arg)
     return HostBuffer(block=arg.one_period().array(), num_bytes=arg.num_bytes)
 
 
 def host_buffers(launch: Launch) -> dict[int, HostBuffer]:
-    """Generate the contents of all buffers of a launch, by the argument's position."""
-    return {i: host_buffer(arg) for i, arg in enumerate(launch.args) if isinstance(arg, BufferArg)}
+    """Generate the contents of all buffers and images of a launch, by the argument's position."""
+    return {i: host_buffer(arg) for i, arg in enumerate(launch.args) if isinstance(arg, BufferArg | ImageArg)}
 
 
 def host_bytes(launch: Launch) -> int:
     """Host memory that `host_buffers` takes."""
-    return sum(arg.one_period().num_bytes for arg in launch.args if isinstance(arg, BufferArg))
+    images = sum(arg.contents.num_bytes for arg in launch.args if isinstance(arg, ImageArg))
+    return images + sum(arg.one_period().num_bytes for arg in launch.args if isinstance(arg, BufferArg))
 
 
-def upload(queue: cl.CommandQueue, contents: HostBuffer) -> cl.Buffer:
-    """Make a device buffer and fill it; the block travels once and is doubled on the device."""
+def upload(queue: cl.CommandQueue, contents: HostBuffer) -> DeviceMemory:
+    """Make a device buffer or image and fill it; a buffer's block travels once and is doubled on the device."""
+    if contents.image is not None:
+        image = _make_image(queue.context, contents.image)
+        _enqueue_write_image(queue, image, _ORIGIN, _region(contents.image), contents.block)
+        return image
     buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, contents.num_bytes)
     filled = min(contents.block.nbytes, contents.num_bytes)
     cl.enqueue_copy(queue, buffer, contents.block)
@@ -120,7 +138,26 @@ def upload(queue: cl.CommandQueue, contents: HostBuffer) -> cl.Buffer:
     return buffer
 
 
-def bind(program: cl.Program, launch: Launch, buffers: Mapping[int, cl.Buffer]) -> cl.Kernel:
+_ORIGIN = (0, 0, 0)
+
+
+def _region(arg: ImageArg) -> tuple[int, ...]:
+    return (*arg.size, 1, 1)[:3]
+
+
+def _make_image(context: cl.Context, arg: ImageArg) -> cl.Image:
+    flags = cl.mem_flags.READ_WRITE
+    return cl.create_image(
+        context,
+        flags,
+        cl.ImageFormat(arg.format.opencl_order, arg.format.opencl_type),
+        shape=arg.size,
+        is_array=arg.kind.endswith("_array"),
+        buffer=cl.Buffer(context, flags, arg.contents.num_bytes) if arg.kind.endswith("_buffer") else None,
+    )
+
+
+def bind(program: cl.Program, launch: Launch, buffers: Mapping[int, DeviceMemory]) -> cl.Kernel:
     """The launch's kernel with its arguments set.
 
     Raises:
@@ -139,24 +176,28 @@ def bind(program: cl.Program, launch: Launch, buffers: Mapping[int, cl.Buffer]) 
             f"{', '.join(map(str, launch.args)) or 'none'}; give one for each parameter"
         )
     for position, arg in enumerate(launch.args):
-        _set_argument(kernel, launch, position, arg, buffers)
+        _set_argument(program.context, kernel, launch, position, arg, buffers)
     return kernel
 
 
 def _set_argument(
+    context: cl.Context,
     kernel: cl.Kernel,
     launch: Launch,
     position: int,
-    arg: BufferArg | ScalarArg | LocalArg,
-    buffers: Mapping[int, cl.Buffer],
+    arg: Argument,
+    buffers: Mapping[int, DeviceMemory],
 ) -> None:
     value: Any  # pyopencl's type of arguments leaves local memory out
-    if isinstance(arg, BufferArg):
-        value = buffers[position]
+    if isinstance(arg, ScalarArg):
+        value = arg.array()
     elif isinstance(arg, LocalArg):
         value = cl.LocalMemory(arg.num_bytes)
+    elif isinstance(arg, SamplerArg):
+        addressing = getattr(cl.addressing_mode, arg.addressing.upper())
+        value = cl.Sampler(context, arg.is_normalized, addressing, getattr(cl.filter_mode, arg.filter.upper()))
     else:
-        value = arg.array()
+        value = buffers[position]
     try:
         kernel.set_arg(position, value)
     except cl.LogicError as error:
@@ -164,8 +205,8 @@ def _set_argument(
             raise
         raise LaunchError(
             f"kernel {launch.kernel_name!r}, argument {position}: {arg} does not fit its parameter ({error}); give a "
-            "buffer for a __global or __constant pointer, local:DTYPE:COUNT for a __local pointer, and a scalar of the "
-            "parameter's own type otherwise"
+            "buffer for a __global or __constant pointer, local:DTYPE:COUNT for a __local pointer, an image of its "
+            "kind or a sampler for such a parameter, and a scalar of the parameter's own type otherwise"
         ) from error
 
 
@@ -210,8 +251,31 @@ def replay(launch: Launch, device: cl.Device) -> Replayed:
         )
 
 
-def download(queue: cl.CommandQueue, buffer: cl.Buffer, contents: HostBuffer) -> NDArray[np.generic]:
-    """Bring a buffer back as scalars of the type that it was filled with."""
+def download(queue: cl.CommandQueue, buffer: DeviceMemory, contents: HostBuffer) -> NDArray[np.generic]:
+    """Bring a buffer or image back as scalars of the type that it was filled with."""
     values = np.empty(contents.num_bytes // contents.block.itemsize, contents.block.dtype)
-    cl.enqueue_copy(queue, values, buffer)
+    if contents.image is None:
+        assert isinstance(buffer, cl.Buffer)
+        cl.enqueue_copy(queue, values, buffer)
+    else:
+        assert isinstance(buffer, cl.Image)
+        _enqueue_read_image(queue, buffer, _ORIGIN, _region(contents.image), values)
     return values
+
+
+def copy_out(queue: cl.CommandQueue, target: cl.Buffer, source: DeviceMemory, contents: HostBuffer) -> None:
+    """Copy a buffer or an image's texels into a buffer, on the device."""
+    if contents.image is None:
+        assert isinstance(source, cl.Buffer)
+        cl.enqueue_copy(queue, target, source)
+    else:
+        _enqueue_copy_image_to_buffer(queue, source, target, _ORIGIN, _region(contents.image), 0)
+
+
+def copy_back(queue: cl.CommandQueue, target: DeviceMemory, source: cl.Buffer, contents: HostBuffer) -> None:
+    """Copy back what `copy_out` copied."""
+    if contents.image is None:
+        assert isinstance(target, cl.Buffer)
+        cl.enqueue_copy(queue, target, source)
+    else:
+        _enqueue_copy_buffer_to_image(queue, source, target, 0, _ORIGIN, _region(contents.image))

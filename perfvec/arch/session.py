@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -18,7 +19,18 @@ import pyopencl as cl
 from perfvec.arch.measured import MAX_REPEATS_STORED, MeasuredTime
 from perfvec.arch.median import median_is_known, relative_spread
 from perfvec.arch.opencl import LiveDevice, device_key, open_device
-from perfvec.arch.replay import HostBuffer, bind, build_program, enqueue, event_time_s, explained, upload
+from perfvec.arch.replay import (
+    DeviceMemory,
+    HostBuffer,
+    bind,
+    build_program,
+    copy_back,
+    copy_out,
+    enqueue,
+    event_time_s,
+    explained,
+    upload,
+)
 from perfvec.errors import ConfigError, OpenCLError
 from perfvec.launch import Launch
 from perfvec.units import format_bytes
@@ -195,8 +207,9 @@ class Session:
             self._wake()
             times_s = [event_time_s(enqueue(self._queue, kernel, launch))]
             if times_s[0] <= self.protocol.watchdog_s:
-                self._forget_unchanged(buffers, pristine)
-                times_s = self._repeat(kernel, launch, buffers, pristine, budget_s)
+                self._forget_unchanged(buffers, pristine, contents)
+                restore = partial(self._restore, buffers, pristine, contents)
+                times_s = self._repeat(kernel, launch, restore, budget_s)
         return MeasuredTime(
             digest=launch.digest,
             device=self.key,
@@ -219,50 +232,66 @@ class Session:
     @contextmanager
     def _filled(
         self, contents: Mapping[int, HostBuffer]
-    ) -> Iterator[tuple[dict[int, cl.Buffer], dict[int, cl.Buffer]]]:
-        """Device buffers with the contents, and untouched copies of them; released at the end."""
-        buffers: dict[int, cl.Buffer] = {}
+    ) -> Iterator[tuple[dict[int, DeviceMemory], dict[int, cl.Buffer]]]:
+        """Device buffers and images with the contents, and buffers with untouched copies; released at the end."""
+        buffers: dict[int, DeviceMemory] = {}
         pristine: dict[int, cl.Buffer] = {}
         try:
             for position, held in contents.items():
                 buffers[position] = upload(self._queue, held)
                 pristine[position] = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, held.num_bytes)
-                cl.enqueue_copy(self._queue, pristine[position], buffers[position])
+                copy_out(self._queue, pristine[position], buffers[position], held)
             yield buffers, pristine
         finally:
             for buffer in (*buffers.values(), *pristine.values()):
                 with suppress(cl.Error):  # a lost context has already let go of it
                     buffer.release()
 
-    def _forget_unchanged(self, buffers: Mapping[int, cl.Buffer], pristine: dict[int, cl.Buffer]) -> None:
+    def _forget_unchanged(
+        self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, cl.Buffer], contents: Mapping[int, HostBuffer]
+    ) -> None:
         """Drop the copies of buffers that the kernel left as they were: they need not be put back."""
         flags = np.zeros(max(buffers, default=0) + 1, np.int32)
         flag_buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, flags.nbytes)
         cl.enqueue_copy(self._queue, flag_buffer, flags)
+        texels: list[cl.Buffer] = []
         for position, buffer in buffers.items():
-            values = (buffer, pristine[position], np.uint64(buffer.size), flag_buffer, np.int32(position))
+            num_bytes = contents[position].num_bytes
+            if isinstance(buffer, cl.Image):
+                texels.append(cl.Buffer(self._context, cl.mem_flags.READ_WRITE, num_bytes))
+                copy_out(self._queue, texels[-1], buffer, contents[position])
+                buffer = texels[-1]
+            values = (buffer, pristine[position], np.uint64(num_bytes), flag_buffer, np.int32(position))
             for place, value in enumerate(values):
                 self._differs.set_arg(place, value)
             cl.enqueue_nd_range_kernel(self._queue, self._differs, (self._busy_size,), None)
         cl.enqueue_copy(self._queue, flags, flag_buffer)
-        flag_buffer.release()
+        for buffer in (flag_buffer, *texels):
+            buffer.release()
         for position in [position for position in pristine if not flags[position]]:
             pristine.pop(position).release()
+
+    def _restore(
+        self,
+        buffers: Mapping[int, DeviceMemory],
+        changed: Mapping[int, cl.Buffer],
+        contents: Mapping[int, HostBuffer],
+    ) -> None:
+        for position, copy in changed.items():
+            copy_back(self._queue, buffers[position], copy, contents[position])
 
     def _repeat(
         self,
         kernel: cl.Kernel,
         launch: Launch,
-        buffers: Mapping[int, cl.Buffer],
-        changed: Mapping[int, cl.Buffer],
+        restore: Callable[[], None],
         budget_s: float,
     ) -> list[float]:
         rule = self.protocol
         deadline = time.perf_counter() + budget_s
         times_s: list[float] = []
         while len(times_s) < rule.max_repeats:
-            for position, copy in changed.items():
-                cl.enqueue_copy(self._queue, buffers[position], copy)
+            restore()
             # A copy queued just before the kernel would hide a part of the launch overhead.
             self._queue.finish()
             times_s.append(event_time_s(enqueue(self._queue, kernel, launch)))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfvec.arguments import RANDOM_PERIOD, BufferArg, parse_argument
+from perfvec.arguments import BufferArg, parse_argument
+from perfvec.initialisers import RANDOM_PERIOD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

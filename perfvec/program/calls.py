@@ -10,6 +10,7 @@ from perfvec.errors import UnsupportedError
 from perfvec.program.accesses import atomic_parts, vector_access_parts, writes_through_pointer
 from perfvec.program.builtins import defined_name, is_value_builtin
 from perfvec.program.driver import word
+from perfvec.program.images import is_image_call, write_image_call
 from perfvec.program.ir import Instruction, call_arguments, pointer_space, vector_parts, with_vector_width
 from perfvec.program.segments import is_barrier
 from perfvec.program.writer import Place, Writer
@@ -47,7 +48,7 @@ def write_call(writer: Writer, instruction: Instruction, places: Sequence[Place]
 def _refusal(writer: Writer, instruction: Instruction) -> UnsupportedError:
     name = readable_name(instruction.callee)
     reason = (
-        "PerfVec knows the built-ins of OpenCL C 1.2 without images and OpenCL 2.0's additions"
+        "PerfVec knows the built-ins of OpenCL C 1.2, not OpenCL 2.0's additions"
         if instruction.callee.startswith(("_Z", "llvm.", "__"))
         else "it is recursive, or declared and not defined; OpenCL C allows neither"
     )
@@ -191,6 +192,7 @@ _HANDLERS: tuple[tuple[Callable[[str], object], Handler], ...] = (
     (lambda callee: callee.startswith("llvm."), _intrinsic),
     (_WORK_ITEM_QUERY.match, _work_item),
     (lambda callee: callee.startswith("_Z12get_work_dim"), _work_dim),
+    (is_image_call, write_image_call),
     (vector_access_parts, _vector_access),
     (atomic_parts, _atomic),
     (writes_through_pointer, _two_results),

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from perfvec.arguments import Argument, LocalArg, ScalarArg
+from perfvec.arguments import Argument, ImageArg, LocalArg, SamplerArg, ScalarArg
 from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
 from perfvec.program.accesses import CONSTANT, LOCAL, PRIVATE
 from perfvec.program.buffers import aligned_zeros, make_buffer
 from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
 from perfvec.program.frontend import compile_kernel
+from perfvec.program.images import coordinates_outside
 from perfvec.program.ir import Parameter, parse_kernel, pointer_space, vector_parts
 from perfvec.program.machine_code import CompiledKernel
 from perfvec.program.memories import Memory
 from perfvec.program.native import translate
+from perfvec.program.texels import HEADER_BYTES, image_contents, make_image
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +41,7 @@ MAX_PRIVATE_BYTES = 1 << 32  # of a work-group
 Consumer: TypeAlias = "Callable[[NDArray[np.uint32], NDArray[np.int64]], None]"
 
 
-_compiled: OrderedDict[tuple[str, tuple[str, ...], str, bool], CompiledKernel] = OrderedDict()
+_compiled: OrderedDict[tuple[object, ...], CompiledKernel] = OrderedDict()
 
 
 def compile_launch(launch: Launch, *, optimise: bool = True) -> CompiledKernel:
@@ -48,13 +50,14 @@ def compile_launch(launch: Launch, *, optimise: bool = True) -> CompiledKernel:
     Raises:
         SourceError, KernelNotFoundError, UnsupportedError: As the front end and the translator say.
     """
-    key = (launch.source, launch.build_options, launch.kernel_name, optimise)
+    texel_bytes = {i: arg.contents.element.num_bytes for i, arg in enumerate(launch.args) if isinstance(arg, ImageArg)}
+    key = (launch.source, launch.build_options, launch.kernel_name, optimise, *texel_bytes.items())
     if key in _compiled:
         _compiled.move_to_end(key)
         return _compiled[key]
     program = compile_kernel(launch, optimise=optimise)
     kernel = parse_kernel(program.ir, launch.kernel_name, is_optimised=optimise)
-    compiled = CompiledKernel(translate(kernel))
+    compiled = CompiledKernel(translate(kernel, texel_bytes=texel_bytes))
     _compiled[key] = compiled
     if len(_compiled) > _MAX_COMPILED:
         _compiled.popitem(last=False)
@@ -82,6 +85,7 @@ class Execution:
         self._keep_alive: list[NDArray[np.generic]] = [self._context]
         self.memories: dict[int, BoundMemory] = {}
         self.buffers: dict[int, NDArray[np.generic]] = {}
+        self._images: dict[int, tuple[ImageArg, NDArray[np.uint8]]] = {}
         self._table = np.zeros((MAX_MEMORIES, 2), np.int64)  # limit, base
         num_segments = len(compiled.native.segments)
         self.segment_count = np.zeros(num_segments, np.int64)
@@ -180,6 +184,16 @@ class Execution:
 
     def _argument_bytes(self, parameter: Parameter, argument: Argument, number: int, position: int) -> bytes:
         where = f"argument {position} ({parameter.name[1:]}) of kernel {self.launch.kernel_name!r}"
+        given = argument.kind if isinstance(argument, ImageArg) else "sampler" * isinstance(argument, SamplerArg)
+        if given != parameter.opaque:
+            forms = {"": "buffer:..., local:... or DTYPE:VALUE", "sampler": "sampler:ADDRESSING:FILTER"}
+            form = forms.get(parameter.opaque, f"{parameter.opaque}:FORMAT:SIZES")
+            kind = parameter.opaque or f"no image or sampler (LLVM type {parameter.byval or parameter.type})"
+            raise LaunchError(f"{where} is {kind}; found {argument}; give {form}")
+        if isinstance(argument, SamplerArg):
+            return argument.value.to_bytes(8, "little")
+        if isinstance(argument, ImageArg):
+            return self._bind_image(parameter, argument, number, position).to_bytes(8, "little")
         is_pointer = parameter.type.startswith("ptr") and not parameter.byval
         if isinstance(argument, ScalarArg):
             if is_pointer:
@@ -199,6 +213,12 @@ class Execution:
         array = make_buffer(argument)
         self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
+
+    def _bind_image(self, parameter: Parameter, argument: ImageArg, number: int, position: int) -> int:
+        array = make_image(argument)
+        self._images[position] = argument, array
+        memory = Memory(number=number, name=parameter.name[1:], num_bytes=array.nbytes)
+        return self._bind(memory, self._pin(array), "image") + HEADER_BYTES
 
     def _value_bytes(self, where: str, type_text: str, argument: ScalarArg) -> bytes:
         value = argument.array()
@@ -317,6 +337,15 @@ class Execution:
             return MemoryAccessError(
                 f"{what} of {memory.space} {memory.name!r} through a pointer to another address space"
             )
+        if memory.space == "image":
+            base = self._table[number][1]
+            image = next(image for image, array in self._images.values() if array.ctypes.data == base)
+            texel = (offset - HEADER_BYTES) // num_bytes
+            return MemoryAccessError(
+                f"{what} at coordinates {coordinates_outside(texel, site.instruction.callee)} of image "
+                f"{memory.name!r}, which has {'x'.join(map(str, image.size))} texels. Guard the access by the bounds, "
+                "or read through a sampler that clamps."
+            )
         place = f"{what} at byte {offset} (index {offset // max(num_bytes, 1)}) of {memory.space} {memory.name!r}"
         if 0 <= offset <= memory.num_bytes - num_bytes:
             return MemoryAccessError(
@@ -341,5 +370,5 @@ class Execution:
         )
 
     def results(self) -> dict[int, NDArray[np.generic]]:
-        """Contents of the buffers now, by argument position."""
-        return self.buffers
+        """Contents of the buffers and images now, by argument position."""
+        return self.buffers | {at: image_contents(array, image) for at, (image, array) in self._images.items()}

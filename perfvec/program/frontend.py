@@ -36,6 +36,10 @@ _INLINE_THRESHOLD = 100_000  # OpenCL C forbids recursion, and GPU compilers inl
 # Oclgrind's clang dies of inline assembly; so it becomes a call of a function whose name says what is wrong.
 _NO_ASSEMBLY = tuple(f"-D{word}=inline_assembly_is_not_OpenCL_C" for word in ("asm", "__asm", "__asm__"))
 FrontEnd: TypeAlias = Callable[[str, tuple[str, ...], str], bytes]
+_SAMPLER_INITIALISER = re.compile(
+    r"(?:tail )?call (?:spir_func )?ptr addrspace\(2\) @__translate_sampler_initializer\(i32 (?:noundef )?(\d+)\)"
+    r"(?: #\d+)?"
+)
 _KERNEL_DEFINE = re.compile(r"^define .*?\bspir_kernel\b[^@]*@([\w$.]+)\(", re.MULTILINE)
 
 
@@ -190,6 +194,8 @@ def _module_text(bitcode: bytes | str, what: str) -> str:
 def _prepare(text: str, kernel_name: str, *, inline_all: bool) -> str:
     """Let every function but the kernel be inlined and dropped, and let all be optimised."""
     text = define_async_copies(text)
+    # A sampler that the program declares is the bits that it is made from.
+    text = re.sub(_SAMPLER_INITIALISER, r"inttoptr i64 \1 to ptr addrspace(2)", text)
     text = re.sub(
         r"^attributes #\d+ = \{.*$",
         lambda m: re.sub(r" (noinline|optnone|minsize|optsize)\b", "", m[0]),

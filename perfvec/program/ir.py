@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import final
 
 from perfvec.errors import UnsupportedError
@@ -78,11 +79,19 @@ class Block:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A kernel parameter. `byval` is the type of a struct that is passed by value, else ""."""
+    """A kernel parameter.
+
+    Attributes:
+        name: Its local name.
+        type: LLVM type.
+        byval: Type of a struct that is passed by value, else "".
+        opaque: OpenCL's type of an image or sampler without its `_t`, such as `image2d` or `sampler`, else "".
+    """
 
     name: str
     type: str
     byval: str
+    opaque: str = ""
 
 
 @final
@@ -196,7 +205,7 @@ def parse_kernel(ir: str, kernel_name: str, *, is_optimised: bool) -> KernelIR:
     end = next(i for i in range(start, len(lines)) if lines[i] == "}")
     return KernelIR(
         name=kernel_name,
-        parameters=_parse_parameters(lines[start], kernel_name),
+        parameters=_parse_parameters(lines[start], kernel_name, _opencl_types(lines, lines[start])),
         blocks=tuple(reader.blocks(lines[start + 1 : end])),
         variables=tuple(_parse_variables(lines)),
         types=reader.types,
@@ -204,15 +213,31 @@ def parse_kernel(ir: str, kernel_name: str, *, is_optimised: bool) -> KernelIR:
     )
 
 
-def _parse_parameters(line: str, kernel_name: str) -> tuple[Parameter, ...]:
+def _opencl_types(lines: list[str], define: str) -> list[str]:
+    """OpenCL's own names of the parameters' types, out of the kernel's metadata; empty where it has none."""
+    node = re.search(r"!kernel_arg_base_type (!\d+)", define)
+    if node is None:
+        return []
+    return re.findall(r'!"([^"]*)"', next(line for line in lines if line.startswith(f"{node[1]} = ")))
+
+
+def _parse_parameters(line: str, kernel_name: str, opencl_types: list[str]) -> tuple[Parameter, ...]:
     opening = line.index(f"@{kernel_name}(") + len(kernel_name) + 1
     body = line[opening + 1 : _skip_brackets(line, opening) - 1]
     parameters = []
-    for part in split_top(body):
+    for part, opencl_type in zip_longest(split_top(body), opencl_types, fillvalue=""):
         byval = re.search(r"byval\(([^)]*)\)", part)
         type_text, _ = read_type(part)
         names = LOCAL_NAME.findall(part)
-        parameters.append(Parameter(name=names[-1], type=type_text, byval=byval[1] if byval else ""))
+        opaque = re.fullmatch(r"(image\w+|sampler)_t", opencl_type)
+        parameters.append(
+            Parameter(
+                name=names[-1],
+                type=type_text,
+                byval=byval[1] if byval else "",
+                opaque=opaque[1] if opaque else "",
+            )
+        )
     return tuple(parameters)
 
 

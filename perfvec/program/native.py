@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -16,10 +16,13 @@ from perfvec.errors import UnsupportedError
 from perfvec.program.accesses import GENERIC, PRIVATE, Access, TypeSizes, accesses_of
 from perfvec.program.builtins import define_builtins
 from perfvec.program.driver import DRIVER_IR, EXITED, FINAL_METADATA, MAX_MEMORIES, SUB_GROUP_SIZE, WAITING, word
+from perfvec.program.image_functions import define_image_functions
+from perfvec.program.images import image_call, texel_access
 from perfvec.program.instructions import write_instruction, write_jump
-from perfvec.program.ir import LOCAL_NAME, Instruction, KernelIR, phi_values
+from perfvec.program.ir import LOCAL_NAME, Instruction, KernelIR, call_arguments, phi_values
 from perfvec.program.memories import Memories, lay_out_memories
 from perfvec.program.segments import Segment, make_segments
+from perfvec.program.texels import HELD_BYTES
 from perfvec.program.writer import OWN, Place, Writer
 
 _HEADER = """\
@@ -74,19 +77,23 @@ class NativeKernel:
     sizes: TypeSizes
 
 
-def translate(kernel: KernelIR) -> NativeKernel:
+def translate(kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None) -> NativeKernel:
     """Translate a kernel into native code.
+
+    Args:
+        kernel: What to translate.
+        texel_bytes: Bytes of a texel of each parameter that is an image, by the parameter's position.
 
     Raises:
         UnsupportedError: It uses something that the executor does not know; the message names it and its line.
     """
-    return _Translator(kernel).run()
+    return _Translator(kernel, texel_bytes or {}).run()
 
 
 @final
 class _Translator:
-    def __init__(self, kernel: KernelIR) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: KernelIR, texel_bytes: Mapping[int, int]) -> None:
+        self.kernel, self.texel_bytes = kernel, texel_bytes
         self.sizes = TypeSizes(kernel.types)
         self.memories = lay_out_memories(kernel, self.sizes)
         self.writer = Writer(kernel.name, self.sizes, self.memories.addresses)
@@ -154,6 +161,8 @@ class _Translator:
                 FINAL_METADATA,
             )
         )
+        if self.writer.images:
+            ir = _join(ir, define_image_functions(sorted(self.writer.images)))
         builtins = sorted(self.writer.builtins)
         return NativeKernel(
             kernel=self.kernel,
@@ -277,7 +286,9 @@ class _Translator:
     def _write(self, segment: Segment, instruction: Instruction, first_site: int) -> list[str]:
         lines: list[str] = []
         places: list[Place] = []
-        for access in accesses_of(instruction, self.sizes):
+        accesses, finding = self._accesses(instruction)
+        lines += (f"  {line}" for line in finding)
+        for access in accesses:
             if not PRIVATE <= access.space < GENERIC:
                 raise UnsupportedError(
                     f"kernel {self.kernel.name!r}, line {instruction.line}: a generic pointer (OpenCL C 2.0); "
@@ -288,6 +299,29 @@ class _Translator:
             places.append(Place(pointer=pointer, access=access))
             lines += more
         return [*lines, *(f"  {line}" for line in write_instruction(self.writer, instruction, places))]
+
+    def _accesses(self, instruction: Instruction) -> tuple[tuple[Access, ...], list[str]]:
+        """The accesses of an instruction, and lines that must come before they are made."""
+        if instruction.opcode != "call" or image_call(instruction.callee) is None:
+            return accesses_of(instruction, self.sizes), []
+        number = self._image_parameter(instruction)
+        access, lines = texel_access(self.writer, instruction, self.texel_bytes.get(number, HELD_BYTES))
+        return (access,), lines
+
+    def _image_parameter(self, instruction: Instruction) -> int:
+        """Position of the image that a read or write is of; in unoptimised code it has been through memory."""
+        name = call_arguments(instruction)[0][1]
+        if name not in self.arguments:
+            everything = [i for b in self.kernel.blocks for i in b.instructions]
+            kept = {i.operands[-1]: i.operands[0] for i in everything if i.opcode == "store" and len(i.operands) == 2}
+            loaded = {i.name: i.operands[0] for i in everything if i.opcode == "load" and i.operands}
+            name = kept.get(loaded.get(name, ""), "")
+        if name not in self.arguments:
+            raise UnsupportedError(
+                f"kernel {self.kernel.name!r}, line {instruction.line}: an image that is not one of the kernel's "
+                "parameters; OpenCL C has no others"
+            )
+        return self.arguments[name]
 
     def _point(self, access: Access, site: int, row: int) -> tuple[str, list[str]]:
         """Lines that record an access's address and make it a real pointer."""

@@ -31,6 +31,7 @@ class Writer:
         self.sizes = sizes
         self.declarations: set[str] = set()
         self.builtins: set[str] = set()
+        self.images: set[str] = set()
         self._addresses = addresses
         self._counter = 0
 

@@ -5,8 +5,9 @@ import pyopencl as cl
 import pytest
 
 from perfvec.arch.replay import download, host_buffer, replay, upload
-from perfvec.arguments import RANDOM_PERIOD, BufferArg, parse_argument
+from perfvec.arguments import BufferArg, parse_argument
 from perfvec.errors import KernelNotFoundError, LaunchError, OpenCLError, SourceError
+from perfvec.initialisers import RANDOM_PERIOD
 from perfvec.launch import Launch
 from tests.opencl import pocl_device
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
+from functools import partial
 
 import numpy as np
 import pyopencl as cl
@@ -16,6 +17,7 @@ from perfvec.arguments import parse_argument
 from perfvec.errors import ConfigError, FormatError, OpenCLError, SourceError
 from perfvec.launch import Launch
 from tests.opencl import oclgrind_device, pocl_device
+from tests.program.launching import make_launch
 
 SOURCE = """
 __kernel void increment(__global float *a, __global const float *b, __global uchar *c) {
@@ -78,15 +80,36 @@ def test_changed_buffers_are_put_back_and_only_those(session: Session):
     with session._filled(contents) as (buffers, pristine):
         kernel = bind(session.programs.get(launch), launch, buffers)
         event_time_s(enqueue(session._queue, kernel, launch))
-        session._forget_unchanged(buffers, pristine)
+        session._forget_unchanged(buffers, pristine, contents)
         assert set(pristine) == {0, 2}  # 2 differs in its last byte only
-        times = session._repeat(kernel, launch, buffers, pristine, 0.05)
+        times = session._repeat(kernel, launch, partial(session._restore, buffers, pristine, contents), 0.05)
         assert len(times) > 1
         after = {position: download(session._queue, buffers[position], contents[position]) for position in buffers}
     # Whatever the number of repeats, the buffers are as after one run.
     np.testing.assert_array_equal(after[0], contents[0].block + np.float32(1))
     assert after[2].tolist() == [3, 3, 3, 3, 4]
     assert (after[1] == 1).all()
+
+
+def test_changed_images_are_put_back(session: Session):
+    launch = make_launch(
+        """kernel void k(read_only image2d_t a, write_only image2d_t b, sampler_t s) {
+            int2 at = (int2)(get_global_id(0), 3); write_imagei(b, at, read_imagei(a, s, at) + 1); }""",
+        "image2d:rgba_signed_int32:64x4:indices(9)",
+        "image2d:rgba_signed_int32:64x4:constant(7)",
+        "sampler:clamp_to_edge:nearest",
+    )
+    contents = host_buffers(launch)
+    with session._filled(contents) as (buffers, pristine):
+        kernel = bind(session.programs.get(launch), launch, buffers)
+        event_time_s(enqueue(session._queue, kernel, launch))
+        session._forget_unchanged(buffers, pristine, contents)
+        assert set(pristine) == {1}
+        after = download(session._queue, buffers[1], contents[1]).reshape(4, 64, 4)
+        assert (after[3] == contents[0].block.reshape(4, 64, 4)[3] + 1).all() and (after[:3] == 7).all()
+        session._restore(buffers, pristine, contents)
+        assert (download(session._queue, buffers[1], contents[1]) == 7).all()
+    assert session.measure(launch, contents, budget_s=0.05).kernel_time_s > 0
 
 
 def test_repeating_ends_by_precision_budget_or_number(session: Session, monkeypatch):

@@ -10,6 +10,7 @@ HALVES = "buffer:uint16:1400:uniform(0,31743)"  # bits of all finite ones that a
 
 
 def _vectors() -> dict[str, Launch]:
+    """Vectors, and loads and stores of them."""
     kernels = {
         "float3": make_launch(
             """kernel void k(global float3 *a, global float *o) {
@@ -150,6 +151,7 @@ def _aggregates() -> dict[str, Launch]:
 
 
 def _memories() -> dict[str, Launch]:
+    """Private, local and constant memory, pointers."""
     return {
         "private_array": make_launch(
             """kernel void k(global int *o) {
@@ -220,6 +222,7 @@ def _memories() -> dict[str, Launch]:
 
 
 def _control() -> dict[str, Launch]:
+    """Branches, loops, barriers, calls."""
     return {
         "switch": make_launch(
             """kernel void k(global int *o) {
@@ -388,6 +391,7 @@ def _scalars() -> dict[str, Launch]:
 
 
 def _work_items() -> dict[str, Launch]:
+    """NDRanges, atomics, copies, kernels that do little."""
     return {
         "ndrange_3d": make_launch(
             """kernel void k(global int *o) {

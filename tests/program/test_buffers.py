@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfvec.arguments import RANDOM_PERIOD, BufferArg, ElementType, Initialiser, parse_argument
+from perfvec.arguments import BufferArg, ElementType, parse_argument
+from perfvec.initialisers import RANDOM_PERIOD, Initialiser
 from perfvec.program.buffers import ALIGN, make_buffer
 
 

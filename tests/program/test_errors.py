@@ -64,8 +64,8 @@ SOURCES = {
             "int32:0",
             "buffer:float32x4:64",
         ),
-        UnsupportedError,
-        "line 1: the function 'read_imagef' is not executed by the tracer",
+        LaunchError,
+        r"argument 0 \(m\) of kernel 'k' is image2d; found buffer:",
     ),
     "recursion": (
         make_launch(
