@@ -74,7 +74,7 @@ def encode_texels(texels: NDArray[np.generic], image_format: ImageFormat) -> NDA
     scalar = np.dtype(image_format.scalar)
     if scalar.kind != "f":
         if image_format.is_normalised:
-            channels = np.rint(np.nan_to_num(channels.astype(np.float64) * _scales(image_format)))
+            channels = np.rint(np.nan_to_num(_scaled(channels, image_format)))
         limits = np.iinfo(scalar)
         channels = np.clip(channels, limits.min, limits.max)
     with np.errstate(over="ignore"):  # what is too large for a half is infinite
@@ -86,6 +86,11 @@ def _scales(image_format: ImageFormat) -> NDArray[np.float64]:
     if image_format.is_packed:
         return np.array([(1 << bits) - 1 for bits in PACKED_BITS[image_format.channel_type]], np.float64)
     return np.full(image_format.num_scalars, np.iinfo(image_format.scalar).max, np.float64)
+
+
+def _scaled(channels: NDArray[np.generic], image_format: ImageFormat) -> NDArray[np.float64]:
+    """What is rounded to a code; the product is one of single precision (section 8.3.1)."""
+    return (channels.astype(np.float32) * _scales(image_format).astype(np.float32)).astype(np.float64)
 
 
 def _shifts(image_format: ImageFormat) -> NDArray[np.int64]:
@@ -100,8 +105,8 @@ def _unpacked(raw: NDArray[np.generic], image_format: ImageFormat) -> NDArray[np
 
 
 def _packed(channels: NDArray[np.generic], image_format: ImageFormat) -> NDArray[np.generic]:
-    scales = _scales(image_format)
-    codes = np.clip(np.rint(np.nan_to_num(channels.astype(np.float64) * scales)), 0, scales).astype(np.int64)
+    numbers = np.rint(np.nan_to_num(_scaled(channels, image_format)))
+    codes = np.clip(numbers, 0, _scales(image_format)).astype(np.int64)
     return (codes << _shifts(image_format)).sum(axis=1).astype(image_format.scalar)
 
 

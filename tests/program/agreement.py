@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perfvec.arch.replay import replay
-from perfvec.arguments import BufferArg
+from perfvec.arguments import BufferArg, contents_of
 from perfvec.launch import Launch
 from tests.opencl import oclgrind_device, pocl_device
 from tests.program.launching import Buffers, execute, quick_machine_code
@@ -78,8 +78,8 @@ def differ(
     assert ours.keys() == theirs.keys()
     differences = []
     for position, expected in theirs.items():
-        argument = launch.args[position]
-        assert isinstance(argument, BufferArg)
+        argument = contents_of(launch.args[position])
+        assert argument is not None
         left, right = _values(argument, ours[position]), _values(argument, expected)
         if is_unordered:
             left, right = np.sort(left), np.sort(right)
