@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.opencl import oclgrind_device
+
 _PROPERTY = "confirmed by an oracle"
+
+
+@pytest.fixture
+def front_end() -> None:
+    """What compiles OpenCL C; the test skips where it is missing."""
+    oclgrind_device()
 
 
 @pytest.fixture

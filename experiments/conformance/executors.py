@@ -96,7 +96,7 @@ class PerfVecExecutor(AbstractExecutor):
     """The tracer's executor."""
 
     def traits(self) -> Traits:
-        """What it is documented to do (docs/coverage.md)."""
+        """What it says it can do."""
         return Traits(
             name="PerfVec", version=_VERSION, extensions=_EXTENSIONS, max_local_size=MAX_LOCAL_SIZE, has_images=True
         )

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import logging
 import math
+import pickle
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
 import pytorch_lightning as lightning
@@ -346,6 +347,8 @@ def _fit(module: TrainingModule, data: LaunchData, folder: Path) -> None:
         enable_model_summary=False,
     )
     last_path = checkpoints / "last.ckpt"
+    if last_path.is_file():
+        _load_checkpoint(last_path)  # the trainer's own message on a damaged one would be a traceback
     with warnings.catch_warnings():
         for message, category in _LIGHTNING_WARNINGS:
             warnings.filterwarnings("ignore", message=message, category=category)
@@ -354,8 +357,22 @@ def _fit(module: TrainingModule, data: LaunchData, folder: Path) -> None:
         raise KeyboardInterrupt
     logger.info("trained %d passes; best %s %s", trainer.current_epoch, _MONITOR, best.best_model_score)
     if data.has_validation:
-        checkpoint = torch.load(checkpoints / "best.ckpt", map_location="cpu", weights_only=True)
-        module.load_state_dict(checkpoint["state_dict"])
+        module.load_state_dict(_load_checkpoint(checkpoints / "best.ckpt")["state_dict"])
+
+
+def _load_checkpoint(path: Path) -> dict[str, Any]:
+    """Read a checkpoint: tensors and plain values only, nothing that runs code.
+
+    Raises:
+        ConfigError: It is damaged, or holds something else.
+    """
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
+        raise ConfigError(
+            f"{path} is not a whole checkpoint ({type(error).__name__}); delete {path.parent.parent}, or choose "
+            "another out_dir, and train again"
+        ) from error
 
 
 def _claim_folder(folder: Path, config: TrainingConfig, dataset: TrainingSet) -> None:

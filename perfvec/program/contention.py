@@ -102,13 +102,16 @@ class AtomicLog:
         counts = self._counts
         if not len(counts.place):
             return Contention(by_sub_group=0.0, by_lane=0.0)
-        run = np.cumsum(np.diff(groups, prepend=groups[0]) > 1, dtype=np.int64)[counts.place]
+        runs = np.cumsum(np.diff(groups, prepend=groups[0]) > 1, dtype=np.int64)
+        distinct, address = np.unique(counts.address, return_inverse=True)
+        keys, pair = np.unique(runs[counts.place] * len(distinct) + address, return_inverse=True)
+        run, address = np.divmod(keys, len(distinct))
         weight = weights[counts.place]
-        _, address = np.unique(counts.address, return_inverse=True)
-        return Contention(
-            by_sub_group=_meeting(run, address, weight, counts.by_sub_group),
-            by_lane=_meeting(run, address, weight, counts.by_lane),
+        by_sub_group, by_lane = (
+            _meeting(run, address, _sums(pair, count), _sums(pair, count * weight))
+            for count in (counts.by_sub_group, counts.by_lane)
         )
+        return Contention(by_sub_group=by_sub_group, by_lane=by_lane)
 
 
 @final
@@ -135,32 +138,30 @@ class _Counts:
         return _Counts(
             place=keys // max(len(distinct), 1),
             address=distinct[keys % max(len(distinct), 1)],
-            by_sub_group=np.bincount(pair, np.append(self.by_sub_group, other.by_sub_group), len(keys)).astype(
-                np.float64
-            ),
-            by_lane=np.bincount(pair, np.append(self.by_lane, other.by_lane), len(keys)).astype(np.float64),
+            by_sub_group=_sums(pair, np.append(self.by_sub_group, other.by_sub_group)),
+            by_lane=_sums(pair, np.append(self.by_lane, other.by_lane)),
         )
 
 
+def _sums(number: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of the values of each number."""
+    return np.bincount(number, weights=values).astype(np.float64)
+
+
 def _meeting(
-    run: NDArray[np.int64], address: NDArray[np.int64], weight: NDArray[np.float64], count: NDArray[np.float64]
+    run: NDArray[np.int64], address: NDArray[np.int64], plain: NDArray[np.float64], weighted: NDArray[np.float64]
 ) -> float:
-    """Mean number of operations on an operation's own address, from counts by traced work-group and address.
+    """Mean number of operations on an operation's own address, from counts by run of traced work-groups and address.
 
     With `v` the weighted and `u` the plain operations of run k on address a, and S the sum of v:
 
         sum_ka v u / S + (S - sum_k v_k u_k / S) · (sum_a (sum_k v)² - sum_ka v²) / (S² - sum_k v_k²)
     """
-    num_addresses = int(address.max()) + 1
-    keys, pair = np.unique(run * num_addresses + address, return_inverse=True)
-    key_run, key_address = np.divmod(keys, num_addresses)
-    plain = np.bincount(pair, weights=count)
-    weighted = np.bincount(pair, weights=count * weight)
     total = weighted.sum()
-    run_plain, run_weighted = np.bincount(key_run, weights=plain), np.bincount(key_run, weights=weighted)
+    run_plain, run_weighted = np.bincount(run, weights=plain), np.bincount(run, weights=weighted)
     near = weighted @ plain / total
     pairs = total**2 - run_weighted @ run_weighted
     if pairs <= 0:
         return float(near)
-    meeting = np.square(np.bincount(key_address, weights=weighted)).sum() - weighted @ weighted
+    meeting = np.square(np.bincount(address, weights=weighted)).sum() - weighted @ weighted
     return float(near + (total - run_weighted @ run_plain / total) * meeting / pairs)

@@ -2,7 +2,7 @@
 
 Source:
     OpenCL 1.2 specification, sections 6.12.14 (functions) and 8.2 (addressing and filtering); checked against PoCL and
-    Oclgrind by tests/program/test_images.py.
+    Oclgrind by tests/program/test_images.py and test_image_oracles.py.
 """
 
 from __future__ import annotations

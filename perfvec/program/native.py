@@ -16,6 +16,7 @@ from perfvec.errors import UnsupportedError
 from perfvec.program.accesses import GENERIC, PRIVATE, Access, TypeSizes, accesses_of
 from perfvec.program.builtins import define_builtins
 from perfvec.program.driver import DRIVER_IR, EXITED, FINAL_METADATA, MAX_MEMORIES, SUB_GROUP_SIZE, WAITING, word
+from perfvec.program.group_driver import GROUP_DRIVER_IR
 from perfvec.program.image_functions import define_image_functions
 from perfvec.program.images import image_call, texel_access
 from perfvec.program.instructions import write_instruction, write_jump
@@ -156,6 +157,7 @@ class _Translator:
                 f"@pv.segments = private constant [{num} x ptr] [{pointers}]",
                 *tables,
                 DRIVER_IR,
+                GROUP_DRIVER_IR,
                 *sorted(self.writer.declarations),
                 *functions,
                 FINAL_METADATA,

@@ -8,19 +8,15 @@ import pytest
 from experiments.bench.sampling import CLASS_BOUND, NUM_KERNELS, SECTORS_BOUND, choose_launches, compare, count_classes
 from perfvec.program.tracer import trace_launch
 from perfvec.trace_data import OPCODE_CLASSES
-from tests.opencl import oclgrind_device
 from tests.program.launching import make_launch
+
+pytestmark = pytest.mark.usefixtures("front_end")
 
 # Edges, a skewed sparse matrix, a histogram, ragged sizes, walks of different length.
 CHEAP = (
     "stencil/box27", "sparse/spgemm_symbolic", "image/histogram_global", "dense/transpose_naive",
     "memory/integer_bits", "nbody/tree_walk",
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _front_end():
-    oclgrind_device()
 
 
 def test_a_launch_a_kernel():

@@ -1,4 +1,5 @@
 import json
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -115,6 +116,22 @@ def test_a_folder_of_another_training_is_refused(dataset, tmp_path):
         train(replace(SMALL, epochs=1), dataset.subset(np.arange(20)), tmp_path)
     (tmp_path / "run.json").write_text("{", encoding="utf-8")
     with pytest.raises(ConfigError, match="is damaged"):
+        train(replace(SMALL, epochs=1), dataset, tmp_path)
+
+
+class _RunsCode:
+    def __reduce__(self):
+        return exec, ("raise AssertionError('a checkpoint ran code')",)
+
+
+@pytest.mark.parametrize("name", ["last.ckpt", "best.ckpt"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no checkpoint", pickle.dumps(_RunsCode(), protocol=2)], ids=["empty", "text", "code"]
+)
+def test_a_damaged_checkpoint_is_refused_and_runs_no_code(name, content, dataset, tmp_path):
+    train(replace(SMALL, epochs=1), dataset, tmp_path)
+    (tmp_path / "checkpoints" / name).write_bytes(content)
+    with pytest.raises(ConfigError, match=rf"{name} is not a whole checkpoint .* train again"):
         train(replace(SMALL, epochs=1), dataset, tmp_path)
 
 

@@ -14,9 +14,10 @@ from perfvec.program.executor import compile_launch
 from perfvec.program.tracer import trace_launch
 from perfvec.resources import RESOURCES
 from perfvec.trace_data import OPCODE_CLASSES, Trace
-from tests.opencl import oclgrind_device
 from tests.program.ir_text import kernel_from_ir
 from tests.program.launching import make_launch
+
+pytestmark = pytest.mark.usefixtures("front_end")
 
 SAXPY = make_launch(
     """kernel void k(float a, global const float *x, global float *y) {
@@ -43,11 +44,6 @@ TILED = make_launch(
     global_size=(32, 32),
     local_size=(16, 16),
 )
-
-
-@pytest.fixture(autouse=True)
-def _front_end():
-    oclgrind_device()
 
 
 def trace(launch: Launch) -> Trace:

@@ -24,17 +24,13 @@ from perfvec.launch import Launch
 from perfvec.program.executor import compile_launch
 from perfvec.program.frontend import keep_kernel
 from perfvec.program.machine_code import CompiledKernel
-from tests.opencl import oclgrind_device
 from tests.program import risky_kernels
 from tests.program.launching import execute, make_launch
 from tests.program.test_counts import SAXPY
 
+pytestmark = pytest.mark.usefixtures("front_end")
+
 BUFFER = "buffer:int32:64"
-
-
-@pytest.fixture(autouse=True)
-def _front_end():
-    oclgrind_device()
 
 
 def _kernel(body: str, *args: str, parameters: str = "", **sizes: int) -> Launch:

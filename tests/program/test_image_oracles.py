@@ -1,4 +1,4 @@
-"""Images and samplers: every kind, format, filter and addressing mode against PoCL and Oclgrind."""
+"""Formats of images, read and written, against PoCL and Oclgrind; samplers are in `test_images.py`."""
 
 from __future__ import annotations
 
@@ -10,32 +10,11 @@ from perfvec.launch import Launch
 from perfvec.program.texels import decode_texels, encode_texels
 from tests.opencl import oclgrind_device, pocl_device
 from tests.program.agreement import judge
-from tests.program.launching import execute, make_launch
+from tests.program.launching import make_launch
 
 OUT = "buffer:float32:2048"
 LINE = {"global_size": 128, "local_size": 32}
 PLANE = {"global_size": (32, 16), "local_size": (8, 4)}
-SAMPLED = """kernel void k(read_only image2d_t a, sampler_t s, global float4 *o) {
-    int x = get_global_id(0), y = get_global_id(1);
-    o[y * 32 + x] = read_imagef(a, s, (float2)(%s));
-}"""
-INSIDE, AROUND, NORMALIZED = (
-    "x * 0.4f, y * 0.5f",
-    "x * 0.7f - 3.0f, y * 0.9f - 2.0f",
-    "x * 0.07f - 1.0f, y * 0.09f - 1.0f",
-)
-SAMPLERS = {
-    "none:nearest": INSIDE,
-    "clamp:nearest": AROUND,
-    "clamp:linear": AROUND,
-    "clamp_to_edge:nearest": AROUND,
-    "clamp_to_edge:linear": AROUND,
-    "clamp_to_edge:linear:normalized": NORMALIZED,
-    "repeat:nearest:normalized": NORMALIZED,
-    "repeat:linear:normalized": NORMALIZED,
-    "mirrored_repeat:nearest:normalized": NORMALIZED,
-    "mirrored_repeat:linear:normalized": NORMALIZED,
-}
 READ = """kernel void k(read_only image2d_t a, global %s4 *o) {
     const sampler_t s = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
     int x = get_global_id(0), y = get_global_id(1);
@@ -51,36 +30,13 @@ FORMATS = (
     "rgba_unsigned_int32", "rgba_float", "rgba_half_float", "rgba_unorm_int8", "rgba_unorm_int16", "rgba_snorm_int8",
     "rgba_snorm_int16", "bgra_unorm_int8", "r_signed_int32", "r_float", "a_unorm_int8",
 )  # fmt: skip
-KINDS = {
-    "image1d": (
-        """kernel void k(read_only image1d_t a, sampler_t s, global float4 *o) {
-            o[get_global_id(0)] = read_imagef(a, s, get_global_id(0) * 0.4f);
-        }""",
-        ("image1d:rgba_float:40:uniform(-1,1)", "sampler:clamp_to_edge:nearest", OUT),
-        LINE,
-    ),
+KERNELS = {
     "image1d_buffer": (
         """kernel void k(read_only image1d_buffer_t a, global float4 *o) {
             o[get_global_id(0)] = read_imagef(a, (int)get_global_id(0));
         }""",
         ("image1d_buffer:rgba_float:128:uniform(-1,1)", OUT),
         LINE,
-    ),
-    "image2d_array": (
-        """kernel void k(read_only image2d_array_t a, sampler_t s, global float4 *o) {
-            int x = get_global_id(0), y = get_global_id(1);
-            o[y * 32 + x] = read_imagef(a, s, (float4)(x * 0.3f, y * 0.4f, (x + y) * 0.1f - 1, 0));
-        }""",
-        ("image2d_array:rgba_float:9x7x4:uniform(-1,1)", "sampler:clamp_to_edge:nearest", OUT),
-        PLANE,
-    ),
-    "image3d": (
-        """kernel void k(read_only image3d_t a, sampler_t s, global float4 *o) {
-            int x = get_global_id(0), y = get_global_id(1);
-            o[y * 32 + x] = read_imagef(a, s, (float4)(x * 0.3f, y * 0.4f, (x + y) * 0.1f, 0));
-        }""",
-        ("image3d:rgba_float:9x7x5:uniform(-1,1)", "sampler:clamp_to_edge:linear", OUT),
-        PLANE,
     ),
     "queries": (
         """kernel void k(read_only image2d_t a, global int *n) {
@@ -107,12 +63,6 @@ def agrees(launch: Launch) -> None:
     assert verdict.oracle, verdict.differences
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_samplers(sampler):
-    image = "image2d:rgba_unorm_int8:17x11:uniform(0,255)"
-    agrees(make_launch(SAMPLED % SAMPLERS[sampler], image, f"sampler:{sampler}", OUT, **PLANE))
-
-
 @pytest.mark.parametrize("image_format", FORMATS)
 def test_formats_are_read(image_format):
     name, suffix, dtype = texel_type(image_format)
@@ -130,29 +80,10 @@ def test_formats_are_written(image_format):
     agrees(make_launch(WRITE % (name, suffix), image, f"buffer:{dtype}:2048:{contents}", **PLANE))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_kinds(kind):
-    source, args, sizes = KINDS[kind]
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_buffers_and_queries(kernel):
+    source, args, sizes = KERNELS[kernel]
     agrees(make_launch(source, *args, **sizes))
-
-
-def test_layers_of_lines():
-    """By hand: PoCL 3.1 counts one layer whatever there are, and Oclgrind cannot read such an image back."""
-    oclgrind_device()
-    source = """kernel void k(read_only image1d_array_t a, sampler_t s, global float4 *o, global int *n) {
-        int x = get_global_id(0);
-        o[x] = read_imagef(a, s, (float2)(x * 0.3f, x * 0.05f));
-        n[x] = get_image_array_size(a);
-    }"""
-    image = "image1d_array:rgba_float:40x3:uniform(-1,1)"
-    launch = make_launch(source, image, "sampler:clamp_to_edge:nearest", OUT, "buffer:int32:128", **LINE)
-    results = execute(launch)
-    texels = results[0].reshape(3, 40, 4)
-    x = np.arange(128, dtype=np.float32)
-    column = np.minimum(np.floor(x * np.float32(0.3)), 39).astype(int)
-    layer = np.minimum(np.rint(x * np.float32(0.05)), 2).astype(int)
-    assert np.array_equal(results[2][:512].reshape(128, 4), texels[layer, column])
-    assert set(results[3].tolist()) == {3}
 
 
 @pytest.mark.parametrize("channel_type", CHANNEL_TYPES)

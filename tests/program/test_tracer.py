@@ -16,8 +16,9 @@ from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.tracer import FEWEST_GROUPS, trace_launch
 from perfvec.resources import RESOURCE_INDEX
 from perfvec.trace_data import Trace
-from tests.opencl import oclgrind_device
 from tests.program.launching import make_launch
+
+pytestmark = pytest.mark.usefixtures("front_end")
 
 TABLES = (
     "static", "memory", "window_start", "token_static", "token_lanes", "token_memory", "sub_groups", "stream_start",
@@ -37,11 +38,6 @@ STENCIL = make_launch(
     global_size=(256, 192),
     local_size=(16, 8),
 )
-
-
-@pytest.fixture(autouse=True)
-def _front_end():
-    oclgrind_device()
 
 
 def counted(trace: Trace) -> np.ndarray:
