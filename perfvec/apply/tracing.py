@@ -23,19 +23,19 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
     Args:
         launch: What to trace.
         work_groups: About how many work-groups to execute, or "all"; the tracer's own choice where it is None.
-        budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
+        budget: Most sub-group instructions to execute before giving up; where it is None, the tracer cuts off
+            what runs past its own, and the trace's caveat says so.
 
     Raises:
         PerfVecError: The source does not compile, the kernel or its arguments are not as given, or the kernel does
             what it must not: see `perfvec.program.tracer.trace_launch`.
     """
-    from perfvec.program.executor import DEFAULT_BUDGET
     from perfvec.program.tracer import DEFAULT_GROUPS, trace_launch
 
     return trace_launch(
         launch,
         work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
-        budget=DEFAULT_BUDGET if budget is None else budget,
+        budget=budget,
     )
 
 
