@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perfvec.program.executor import Execution
     from perfvec.program.record import Recorder
 
-LONG = 3_000_000  # instructions of a sub-group
+LONG = 6_000_000  # instructions of a sub-group
 STRATA = (31, 7, 3)  # by depth of the loop; odd primes, so that strata do not keep step with powers of two
 BURST_EVENTS = (4096, 512, 64)  # segments that are executed of a stratum, at least
 FEWEST_ITERATIONS = 32
