@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT = "perfvec-trace"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 SUB_GROUP_SIZE = 32
 SECTOR_BYTES = 32
@@ -146,6 +146,8 @@ class Trace:
         sub_groups: Traced sub-groups; `SUB_GROUP_DTYPE`.
         stream_start: First entry of each sub-group's stream, and the end of the last; shape `(sub_groups + 1,)`.
         stream_window: Windows in execution order, sub-group after sub-group.
+        stream_weight: How often the sub-group executes that entry, itself and skipped iterations; float64, as long.
+        num_executed: Sub-group instructions that were executed to make the trace.
     """
 
     launch: Launch
@@ -160,6 +162,8 @@ class Trace:
     sub_groups: NDArray[np.void]
     stream_start: NDArray[np.int64]
     stream_window: NDArray[np.uint32]
+    stream_weight: NDArray[np.float64]
+    num_executed: int
 
     @property
     def num_windows(self) -> int:
@@ -174,13 +178,23 @@ class Trace:
     @property
     def window_weight(self) -> NDArray[np.float64]:
         """How often the launch executes each window, shape `(windows,)`."""
-        per_entry = np.repeat(self.sub_groups["weight"], np.diff(self.stream_start))
+        per_entry = np.repeat(self.sub_groups["weight"], np.diff(self.stream_start)) * self.stream_weight
         return np.bincount(self.stream_window, weights=per_entry, minlength=self.num_windows).astype(np.float64)
 
     @property
     def token_weight(self) -> NDArray[np.float64]:
         """How often the launch executes each token, shape `(tokens,)`; sums to its sub-group instructions."""
         return np.repeat(self.window_weight, np.diff(self.window_start))
+
+    @property
+    def num_weighted(self) -> int:
+        """Instructions of the traced sub-groups that were not executed but taken by weight."""
+        return max(0, int(self.sub_groups["num_instructions"].sum()) - self.num_recorded)
+
+    @property
+    def num_recorded(self) -> int:
+        """Instructions of the traced sub-groups that stand in their streams."""
+        return int(np.diff(self.window_start)[self.stream_window].sum())
 
     def save(self, path: str | Path) -> None:
         """Write the trace to an HDF5 file, whole or not at all.
@@ -194,6 +208,9 @@ class Trace:
             file.attrs["format"] = FORMAT
             file.attrs["format_version"] = FORMAT_VERSION
             file.attrs["pipeline_version"] = self.pipeline_version
+            file.attrs["num_executed"] = self.num_executed
+            file.attrs["num_recorded"] = self.num_recorded
+            file.attrs["num_weighted"] = self.num_weighted
             file.attrs["context"] = json.dumps(asdict(self.context))
             write_launch(file.create_group("launch"), self.launch)
             for name, units in _DATASETS.items():
@@ -219,11 +236,13 @@ class Trace:
             try:
                 context = LaunchContext(**json.loads(str(file.attrs["context"])))
                 pipeline_version = int(str(file.attrs["pipeline_version"]))
+                num_executed = int(str(file.attrs["num_executed"]))
             except (KeyError, ValueError, TypeError) as error:
                 raise FormatError(f"{path} is damaged: {error}; trace the launch again") from error
             trace = cls(
                 launch=read_launch(group_of(file, "launch")),
                 pipeline_version=pipeline_version,
+                num_executed=num_executed,
                 context=context,
                 **arrays,
             )
@@ -252,7 +271,9 @@ class Trace:
         for name, values, limit in limits:
             if values.size and (int(values.max()) >= limit or int(values.min()) < -1):
                 raise FormatError(f"{where} is damaged: {name} points outside its table of {limit} rows")
-        if len(self.stream_start) != len(self.sub_groups) + 1 or len(self.token_lanes) != self.num_tokens:
+        if len(self.stream_start) != len(self.sub_groups) + 1 or (
+            len(self.token_lanes) != self.num_tokens or len(self.stream_weight) != len(self.stream_window)
+        ):
             raise FormatError(f"{where} is damaged: its tables differ in length")
 
 
@@ -266,5 +287,6 @@ _DATASETS = {
     "sub_groups": "see SUB_GROUP_DTYPE",
     "stream_start": "entry of stream_window",
     "stream_window": "window",
+    "stream_weight": "1",
 }
 CONTEXT_FIELDS = tuple(field.name for field in fields(LaunchContext) if field.name != "caveat")

@@ -23,7 +23,8 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
     Args:
         launch: What to trace.
         work_groups: About how many work-groups to execute, or "all"; the tracer's own choice where it is None.
-        budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
+        budget: Most sub-group instructions to execute before giving up; where it is None, the tracer cuts off
+            what runs past its own, and the trace's caveat says so.
 
     Raises:
         ConfigError: `work_groups` is below 1.
@@ -32,13 +33,12 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
     """
     if isinstance(work_groups, int) and work_groups < 1:
         raise ConfigError(f"work_groups is {work_groups}; give 1 or more, or all")
-    from perfvec.program.executor import DEFAULT_BUDGET
     from perfvec.program.tracer import DEFAULT_GROUPS, trace_launch
 
     return trace_launch(
         launch,
         work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
-        budget=DEFAULT_BUDGET if budget is None else budget,
+        budget=budget,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import re
 from collections import Counter, OrderedDict
@@ -195,6 +196,7 @@ class Execution:
             number += 1
             offset = self.compiled.arg_offsets[position]
             block[offset : offset + len(value)] = np.frombuffer(value, np.uint8)
+        self._args = block
         self._set("args", self._pin(block))
 
     def _argument_bytes(self, parameter: Parameter, argument: Argument, number: int, position: int) -> bytes:
@@ -270,6 +272,7 @@ class Execution:
                 f"kernel {launch.kernel_name!r} has private arrays of {private_bytes} bytes a work-item, too many for "
                 f"a work-group of {num_lanes}; {MAX_PRIVATE_BYTES} bytes are allowed"
             )
+        self._regs = aligned_zeros(max(_ALIGN, self.compiled.regs_bytes * self.num_sub_groups))
         tables = {
             "local_ids": ids,
             "global_base": np.zeros(4, np.int64),
@@ -280,7 +283,7 @@ class Execution:
             "offsets": np.array((*launch.global_offset, 0, 0, 0)[:4], np.int64),
             "pcs": self._pcs,
             "pcs_fresh": fresh_pcs,
-            "regs": aligned_zeros(max(_ALIGN, self.compiled.regs_bytes * self.num_sub_groups)),
+            "regs": self._regs,
             "private": aligned_zeros(max(_ALIGN, private_bytes * self.num_sub_groups * SUB_GROUP_SIZE)),
         }
         for name, array in tables.items():
@@ -309,20 +312,77 @@ class Execution:
         Raises:
             MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
         """
-        chosen = np.fromiter(groups, np.int64)
-        self._set("groups", chosen.ctypes.data)
-        self._set("num_run", len(chosen))
+        self.begin(groups)
+        is_done = False
+        while not is_done:
+            is_done, events, addresses = self.step()
+            if consume is not None:
+                consume(events, addresses)
+
+    def begin(self, groups: Iterable[int]) -> None:
+        """Prepare to execute work-groups, as `run` does, by `step`."""
+        self._chosen = np.fromiter(groups, np.int64)
+        self._set("groups", self._chosen.ctypes.data)
+        self._set("num_run", len(self._chosen))
         self._set("position", 0)
         self._set("is_entered", 0)
-        status = Status.RECORD_FULL
-        while status == Status.RECORD_FULL:
-            status = Status(self.compiled.run_groups(self._context.ctypes.data))
-            if status not in (Status.DONE, Status.RECORD_FULL):
-                raise self._error(status, int(chosen[self._get("position")]))
-            if consume is not None:
-                consume(self._events[: self._get("events_count")], self._addresses[: self._get("addresses_count")])
-            self._set("events_count", 0)
-            self._set("addresses_count", 0)
+
+    def step(self, most_events: int = _EVENTS_CAPACITY) -> tuple[bool, NDArray[np.uint32], NDArray[np.int64]]:
+        """Execute until the record is full, a segment of `stop_at` is next, or all work-groups have ended.
+
+        Args:
+            most_events: Segments to execute at most.
+
+        Returns:
+            Whether all have ended, and the record of this step, which holds until the next.
+
+        Raises:
+            MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
+        """
+        self._set("events_count", 0)
+        self._set("addresses_count", 0)
+        self._set("events_capacity", max(2, min(most_events, _EVENTS_CAPACITY)))
+        status = Status(self.compiled.run_groups(self._context.ctypes.data))
+        if status not in (Status.DONE, Status.RECORD_FULL):
+            raise self._error(status, int(self._chosen[self._get("position")]))
+        return status == Status.DONE, *self.record()
+
+    def record(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Events and address rows of the last step."""
+        return self._events[: self._get("events_count")], self._addresses[: self._get("addresses_count")]
+
+    @property
+    def num_executed(self) -> int:
+        """Sub-group instructions that have been executed."""
+        return self._budget - self._get("budget")
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Position of the work-group that runs, and the number of its sub-group that runs."""
+        return self._get("position"), self._get("sub_group")
+
+    def program_counters(self) -> NDArray[np.int32]:
+        """The segment that comes next for each lane of the sub-group that runs, or a value past all; a view."""
+        start = self._get("sub_group") * SUB_GROUP_SIZE
+        return self._pcs[start : start + SUB_GROUP_SIZE]
+
+    def stop_at(self, segments: frozenset[int]) -> None:
+        """Let `step` return before any of these segments; the kernel's code is shared, so end with the empty set."""
+        native = self.compiled.native
+        room = np.bincount([s.segment for s in native.sites], minlength=len(native.segments)).astype(np.int32)
+        room[list(segments)] = _ADDRESS_ROWS << 8  # more address rows than there will ever be
+        ctypes.memmove(self.compiled.sites_address, room.ctypes.data, room.nbytes)
+
+    def kept(self, name: str, bits: int) -> NDArray[np.generic]:
+        """A value that lives longer than a segment, of each lane of the sub-group that runs; a view."""
+        start = self._get("sub_group") * self.compiled.regs_bytes + self.compiled.slot_offsets[name]
+        return self._regs[start : start + SUB_GROUP_SIZE * bits // 8].view(f"u{bits // 8}")
+
+    def argument(self, name: str, bits: int) -> int:
+        """A scalar argument or pointer, as an unsigned number."""
+        number = [p.name for p in self.compiled.native.kernel.parameters].index(name)
+        offset = self.compiled.arg_offsets[number]
+        return int.from_bytes(self._args[offset : offset + bits // 8].tobytes(), "little")
 
     def _error(self, status: Status, group: int) -> Exception:
         x, y, _ = self.group_shape

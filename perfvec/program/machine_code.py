@@ -54,6 +54,9 @@ class CompiledKernel:
         self.run_groups = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address("pv.run_groups"))
         self.regs_bytes = -(-self._number("pv.regs_bytes") // _ALIGN) * _ALIGN
         self.args_bytes = max(8, self._number("pv.args_bytes"))
+        slots = self.table("pv.slots", 8 * len(native.slots))
+        self.slot_offsets = dict(zip(native.slots, struct.unpack(f"<{len(native.slots)}q", slots), strict=True))
+        self.sites_address = self._engine.get_global_value_address("pv.sites")
         self.arg_offsets = [self._number(f"pv.arg_offset.{i}") for i in range(len(native.kernel.parameters))]
 
     def _address(self, symbol: str) -> int:

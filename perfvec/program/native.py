@@ -68,7 +68,7 @@ class Site:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeKernel:
-    """A kernel as native code, before it is compiled."""
+    """A kernel as native code, before it is compiled; `slots` numbers the values that are kept in memory."""
 
     kernel: KernelIR
     ir: str
@@ -76,6 +76,7 @@ class NativeKernel:
     sites: tuple[Site, ...]
     memories: Memories
     sizes: TypeSizes
+    slots: dict[str, int]
 
 
 def translate(kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None) -> NativeKernel:
@@ -153,7 +154,7 @@ class _Translator:
                 *types,
                 self._layout(),
                 f"@pv.costs = private constant [{num} x i32] [{costs}]",
-                f"@pv.sites = private constant [{num} x i32] [{sites}]",
+                f"@pv.sites = global [{num} x i32] [{sites}]",  # `Execution.stop_at` writes to it
                 f"@pv.segments = private constant [{num} x ptr] [{pointers}]",
                 *tables,
                 DRIVER_IR,
@@ -173,6 +174,7 @@ class _Translator:
             sites=tuple(self.sites),
             memories=self.memories,
             sizes=self.sizes,
+            slots=self.slots,
         )
 
     def _layout(self) -> str:
@@ -185,10 +187,15 @@ class _Translator:
             f"(%pv.args, ptr null, i32 0, i32 {number}) to i64) }}\n"
             for number in range(len(self.kernel.parameters))
         )
+        places = ", ".join(
+            f"i64 ptrtoint (ptr getelementptr (%pv.regs, ptr null, i32 0, i32 {number}) to i64)"
+            for number in self.slots.values()
+        )
         return (
             f"%pv.regs = type {{ {fields} }}\n%pv.args = type {{ {arguments} }}\n"
             f"define i64 @pv.regs_bytes() {{ ret i64 {size.format('%pv.regs')} }}\n"
             f"define i64 @pv.args_bytes() {{ ret i64 {size.format('%pv.args')} }}\n{offsets}"
+            f"@pv.slots = constant [{len(self.slots)} x i64] [{places}]"
         )
 
     # ---- a segment ----------------------------------------------------------------------------------------------

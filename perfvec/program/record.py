@@ -93,6 +93,7 @@ class Recorder:
         self._lines = base, line_table
         self._marks = lines.new_marks(1 << 12)
         self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
+        self._factors: list[tuple[int, int, float]] = []
         self._atomics = _atomic_log(static, self._layout[0][:, windows.SEG_SITES])
 
     @property
@@ -108,6 +109,28 @@ class Recorder:
             self._enlarge(lack)
         if self._atomics:
             self._atomics.consume(events, addresses)
+
+    def length(self, sub_group: int) -> int:
+        """Instructions that a sub-group of the work-group at hand has recorded, those of its open window left out."""
+        return int(self._open[1][sub_group, windows.OPEN_TOTAL])
+
+    @np.errstate(over="ignore")  # hash codes wrap
+    def cut(self, sub_group: int) -> tuple[int, int]:
+        """End the open window of a sub-group; entries of the stream and cache lines touched so far."""
+        while lack := windows.lacking(
+            self._words, self._windows, self._window_slots, self._outcome_slots, self._stream, self._scalars, 1, 0
+        ):
+            self._enlarge(lack)
+        state = self._line_state[-2]
+        windows.end_window(
+            self._words, self._windows, self._window_slots, self._stream, self._scalars, *self._open,
+            state[lines.GROUP] * len(self._open[0]), sub_group,
+        )  # fmt: skip
+        return int(self._scalars[windows.STREAM]), int(state[lines.ALL_LINES])
+
+    def weigh(self, first: int, end: int, factor: float) -> None:
+        """Let entries of the stream, from `first` to before `end`, count `factor` times as much."""
+        self._factors.append((first, end, factor))
 
     def _arrays(self) -> list[NDArray[np.int64]]:
         """What `windows.consume` fills, in its order."""
@@ -163,6 +186,13 @@ class Recorder:
         stream_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         stream_window = np.zeros(len(stream), np.uint32)
         windows.order_stream(stream, stream_start, stream_window)
+        factor = np.ones(len(stream))
+        for first, end, more in self._factors:
+            factor[first:end] *= more
+        if self._factors:
+            executed = factor * np.diff(starts)[stream & 0xFFFF_FFFF]
+            total = np.bincount(stream >> 32, weights=executed, minlength=sub_groups.size)
+            sub_groups["num_instructions"] = np.rint(total).reshape(sub_groups.shape)
         return {
             "memory": unpack_outcomes(self._outcome_key[: self._scalars[windows.OUTCOMES]]),
             "window_start": starts,
@@ -172,6 +202,7 @@ class Recorder:
             "sub_groups": sub_groups.ravel(),
             "stream_start": stream_start,
             "stream_window": stream_window,
+            "stream_weight": factor[np.argsort(stream >> 32, kind="stable")],
         }
 
 

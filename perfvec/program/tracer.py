@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfvec.errors import BudgetError
 from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
+from perfvec.program.long_runs import LongRuns
 from perfvec.program.record import Recorder
 from perfvec.program.registers import most_live_registers
 from perfvec.program.sampling import Sample, sample_groups
@@ -27,14 +29,17 @@ FEWEST_GROUPS = 8
 SAMPLE_INSTRUCTIONS = 1_500_000
 
 
-def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, budget: int = DEFAULT_BUDGET) -> Trace:
+def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, budget: int | None = None) -> Trace:
     """Execute a sample of a launch's work-groups and record what they did. No GPU is needed.
 
     Args:
         launch: What to trace.
         work_groups: About how many work-groups to execute; None for all of them. Where they are long, fewer are taken,
             at least `FEWEST_GROUPS`.
-        budget: Most sub-group instructions to execute before giving up.
+        budget: Most sub-group instructions to execute before giving up. Where it is None, work-groups that run past
+            `DEFAULT_BUDGET` are cut off, and the trace's caveat says so.
+
+    Loops of sub-groups that run for long are taken by weight where they may be: see `perfvec.program.long_runs`.
 
     Raises:
         SourceError: The source does not compile.
@@ -47,12 +52,14 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     """
     compiled = compile_launch(launch)
     static = make_static_table(compiled.native)
+    limit = DEFAULT_BUDGET if budget is None else budget
     contents: dict[int, Contents] = {}
-    execution = Execution(compiled, launch, budget=budget, contents=contents)
+    execution = Execution(compiled, launch, budget=limit, contents=contents)
     most = execution.num_work_groups if work_groups is None else work_groups
     sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
     if work_groups is not None:
-        sample = _shorten(sample, Execution(compiled, launch, budget=budget, contents=contents))
+        probe = Execution(compiled, launch, budget=min(limit, SAMPLE_INSTRUCTIONS), contents=contents)
+        sample = _shorten(sample, probe, may_run_over=limit > SAMPLE_INSTRUCTIONS)
     recorder = Recorder(
         compiled.native,
         static,
@@ -60,31 +67,40 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         groups=sample.groups,
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
-    execution.run(sample.groups, recorder.consume)
+    runs = LongRuns(execution, recorder, len(sample.groups))
+    caveat = runs.run(sample.groups, may_cut=budget is None)
     tables = recorder.tables(sample.weights)
     return Trace(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
+        num_executed=execution.num_executed,
         context=_context(
             launch,
             execution,
             static,
             tables["sub_groups"],
-            recorder.new_lines,
+            recorder.new_lines + runs.extra_lines,
             sample,
             recorder.contention(sample.weights),
+            caveat,
         ),
         static=static.rows,
         **tables,
     )
 
 
-def _shorten(sample: Sample, probe: Execution) -> Sample:
+def _shorten(sample: Sample, probe: Execution, *, may_run_over: bool) -> Sample:
     """Take fewer work-groups where one alone, run without record, shows that they are long."""
     if len(sample.groups) <= FEWEST_GROUPS:
         return sample
-    probe.run([int(sample.groups[len(sample.groups) // 2])])
     compiled, launch = probe.compiled, probe.launch
+    fewest = sample_groups(launch.num_groups, most=FEWEST_GROUPS, seed=int(launch.digest[:8], 16))
+    try:
+        probe.run([int(sample.groups[len(sample.groups) // 2])])
+    except BudgetError:
+        if not may_run_over:
+            raise
+        return fewest
     sizes = np.array([len(s.body) + 1 for s in compiled.native.segments])
     instructions = int(probe.segment_count @ sizes)
     fits = max(FEWEST_GROUPS, SAMPLE_INSTRUCTIONS // max(instructions, 1))
@@ -98,9 +114,10 @@ def _context(
     execution: Execution,
     static: StaticTable,
     sub_groups: NDArray[np.void],
-    new_lines: NDArray[np.int64],
+    new_lines: NDArray[np.float64],
     sample: Sample,
     contention: Contention,
+    caveat: str,
 ) -> LaunchContext:
     weight = sub_groups["weight"]
     lengths = sub_groups["num_instructions"].astype(np.float64)
@@ -123,4 +140,5 @@ def _context(
         instructions_spread=spread / mean if mean else 0.0,
         atomic_contention=contention.by_sub_group,
         atomic_lane_contention=contention.by_lane,
+        caveat=caveat,
     )

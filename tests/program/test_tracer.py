@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("front_end")
 
 TABLES = (
     "static", "memory", "window_start", "token_static", "token_lanes", "token_memory", "sub_groups", "stream_start",
-    "stream_window",
+    "stream_window", "stream_weight",
 )  # fmt: skip
 # The edges of the grid guard their reads; work-groups on the diagonal do more.
 STENCIL = make_launch(
@@ -180,7 +180,7 @@ def test_damaged_files_are_refused(path: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
     [
-        ("format_version", 2, "has perfvec-trace format version 2; this release reads 1"),
+        ("format_version", 1, "has perfvec-trace format version 1; this release reads 2"),
         ("format", "perfvec-launch", "holds 'perfvec-launch', not 'perfvec-trace'"),
         ("context", "{", "is damaged"),
         ("context", '{"num_work_items": 1}', "is damaged"),

@@ -174,7 +174,7 @@ def end_window(words, windows, window_slots, stream, scalars, open_words, opened
 
 
 @njit(cache=True)
-def _lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
+def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
     """Which array would be too small for so many more windows and accesses; FINISHED if none."""
     num_windows = scalars[WINDOWS]
     if windows[num_windows, WINDOW_WORD] + new_windows * MAX_WORDS > words.shape[0]:
@@ -228,7 +228,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
             continue
         first_sub_group = state[reuse.GROUP] * num_sub_groups
         if segment == MARK_GROUP_END:
-            lack = _lacking(words, windows, window_slots, outcome_slots, stream, scalars, num_sub_groups, 0)
+            lack = lacking(words, windows, window_slots, outcome_slots, stream, scalars, num_sub_groups, 0)
             if lack != FINISHED:
                 return lack
             group = state[reuse.GROUP]
@@ -241,7 +241,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
             scalars[EVENT] += 1
             continue
         size, num_sites = segments[segment, SEG_SIZE], segments[segment, SEG_SITES]
-        lack = _lacking(words, windows, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
+        lack = lacking(words, windows, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
         if lack != FINISHED:
             return lack
         if num_sites and not reuse.make_room(state, table, marks, blocks, line_at, reuse.MAX_LINES * num_sites):
