@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORMAT = "perfvec-trace"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 SUB_GROUP_SIZE = 32
 SECTOR_BYTES = 32
@@ -72,6 +72,7 @@ STATIC_DTYPE = np.dtype(
         ("vector_width", "u1"),  # scalars of that value
         ("address_space", "u1"),  # index into ADDRESS_SPACES
         ("access_bytes", "u2"),  # bytes that each lane moves
+        ("contention", "f4"),  # atomics: operations on the address of one, on average; see program/contention.py
         ("is_used", "?"),  # whether another instruction reads the result; devices need not return that of an atomic
         ("block", "u4"),  # basic block, in execution order preference
         ("source_line", "i4"),  # 0 where unknown
@@ -120,10 +121,15 @@ class LaunchContext:
     mean_instructions: float  # of a sub-group
     max_instructions: float
     instructions_spread: float  # standard deviation between sub-groups ÷ mean
-    # Global atomic operations of the launch on the address of one, on average; see program/contention.py. Lanes of a
-    # sub-group on one address count once in the first, each in the second.
+    # Atomic operations on the address of one, on average: of the launch on global memory, lanes of a sub-group on one
+    # address counted once, or each; of the work-group on local memory, counted once. See program/contention.py.
     atomic_contention: float
     atomic_lane_contention: float
+    local_atomic_contention: float
+    hottest_atomics: float  # of the launch on the global address with most, one after another
+    mean_lanes: float  # active lanes of a sub-group instruction
+    split_share: float  # of a sub-group's executions of branches: its lanes go different ways
+    branch_entropy: float  # bits, of the ways that a branch's lanes go, averaged over executions
     # Whether the trace stands for the whole launch, and why not if not; "" where it does.
     caveat: str = ""
 

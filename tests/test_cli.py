@@ -359,7 +359,7 @@ def test_bad_input_gives_one_message(capfd: pytest.CaptureFixture[str], tmp_path
         (("predict", "tiny.cl", *SCALE, "--model", "absent"), "there is no model file at absent"),
         (("predict", "tiny.cl", *SCALE, "--model", "tiny.cl"), "tiny.cl is not a readable safetensors file"),
         (predict("damaged.h5"), "damaged.h5 is not a readable HDF5 file"),
-        (predict("future.h5"), "future.h5 has perfvec-trace format version 99; this release reads 1. Upgrade perfvec"),
+        (predict("future.h5"), "future.h5 has perfvec-trace format version 99; this release reads 2. Upgrade perfvec"),
         (("trace", "tiny.cl", *SCALE, "-o", "absent/out.h5"), "the folder absent does not exist; create it first"),
         (("measure", "tiny.cl", *SCALE, "--opencl-device", "99"), "there is no OpenCL device 99; found:"),
         (("measure-suites", "-o", "absent/t.h5"), "the folder absent does not exist"),

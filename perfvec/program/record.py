@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from perfvec.program.classify import CLASS_INDEX
-from perfvec.program.contention import AtomicLog, Contention
+from perfvec.program.contention import AtomicInstructions, AtomicLog
+from perfvec.program.control_flow import ControlFlowLog
 from perfvec.program.core import lines, outcomes, windows
-from perfvec.trace_data import ADDRESS_SPACES, MEMORY_DTYPE, SUB_GROUP_DTYPE
+from perfvec.trace_data import MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +52,12 @@ class Recorder:
         static: Its static table.
         num_sub_groups: Sub-groups of a work-group.
         groups: Linear numbers of the work-groups that will be executed, in that order.
+        weights: Work-groups of the launch that each stands for.
         memory_bytes: Size of each memory by its number.
+
+    Attributes:
+        atomics: Which addresses its atomics went to.
+        control_flow: Where its lanes went.
     """
 
     def __init__(
@@ -61,6 +67,7 @@ class Recorder:
         *,
         num_sub_groups: int,
         groups: NDArray[np.int64],
+        weights: NDArray[np.float64],
         memory_bytes: dict[int, int],
     ) -> None:
         table = static.rows
@@ -85,7 +92,7 @@ class Recorder:
         self._outcome_key = np.zeros(1 << 10, np.int64)
         self._outcome_slots = np.full(1 << 10, windows.EMPTY)
         self._stream = np.zeros(1 << 14, np.int64)
-        self._groups = groups
+        self._groups, self._weights = groups, weights
         self._lengths = np.zeros((len(groups), num_sub_groups), np.int64)
         self._lines_by_then = np.zeros(len(groups), np.int64)
         self._scalars = np.zeros(7, np.int64)
@@ -93,7 +100,12 @@ class Recorder:
         self._lines = base, line_table
         self._marks = lines.new_marks(1 << 12)
         self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
-        self._atomics = _atomic_log(static, self._layout[0][:, windows.SEG_SITES])
+        self.atomics = AtomicLog(
+            _atomic_instructions(static, self._layout[0][:, windows.SEG_SITES]), groups=groups, weights=weights
+        )
+        self.control_flow = ControlFlowLog(
+            native.segments, np.diff(static.start), num_sub_groups=num_sub_groups, weights=weights
+        )
 
     @property
     def new_lines(self) -> NDArray[np.int64]:
@@ -106,8 +118,8 @@ class Recorder:
         self._scalars[windows.EVENT] = self._scalars[windows.ROW] = 0
         while lack := windows.consume(events, addresses, *self._arrays()):
             self._enlarge(lack)
-        if self._atomics:
-            self._atomics.consume(events, addresses)
+        self.atomics.consume(events, addresses)
+        self.control_flow.consume(events)
 
     def _arrays(self) -> list[NDArray[np.int64]]:
         """What `windows.consume` fills, in its order."""
@@ -116,16 +128,6 @@ class Recorder:
             self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._lines_by_then, self._scalars,
             *self._lines, *self._marks, *self._line_state,
         ]  # fmt: skip
-
-    def contention(self, weights: NDArray[np.float64]) -> Contention:
-        """How many global atomics of the launch meet at one address.
-
-        Args:
-            weights: Work-groups of the launch that each executed one stands for.
-        """
-        if self._atomics is None:
-            return Contention(by_sub_group=0.0, by_lane=0.0)
-        return self._atomics.contention(self._groups, weights)
 
     @np.errstate(over="ignore")  # hash codes wrap
     def _enlarge(self, lack: int) -> None:
@@ -144,12 +146,8 @@ class Recorder:
         else:
             self._marks = lines.enlarged(*self._marks)
 
-    def tables(self, weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """The tables of `perfvec.trace_data.Trace` by name, all but `static`.
-
-        Args:
-            weights: Work-groups of the launch that each executed one stands for.
-        """
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""
         num_windows = self._scalars[windows.WINDOWS]
         starts = self._windows[: num_windows + 1, windows.WINDOW_START].copy()
         words = self._words[: self._windows[num_windows, windows.WINDOW_WORD]]
@@ -157,7 +155,7 @@ class Recorder:
         windows.expand_tokens(words, self._layout[1], self._layout[2], *tokens)
         stream = self._stream[: self._scalars[windows.STREAM]]
         sub_groups = np.zeros(self._lengths.shape, SUB_GROUP_DTYPE)
-        sub_groups["work_group"], sub_groups["weight"] = self._groups[:, None], weights[:, None]
+        sub_groups["work_group"], sub_groups["weight"] = self._groups[:, None], self._weights[:, None]
         sub_groups["index"], sub_groups["num_instructions"] = np.arange(sub_groups.shape[1]), self._lengths
         lengths = np.bincount(stream >> 32, minlength=sub_groups.size)
         stream_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -194,18 +192,19 @@ def _lay_out(native: NativeKernel, static: StaticTable) -> tuple[NDArray[np.int6
     )
 
 
-def _atomic_log(static: StaticTable, num_sites: NDArray[np.int64]) -> AtomicLog | None:
-    """A log of the kernel's global atomics; None if it has none."""
-    rows, segment = static.rows, np.repeat(np.arange(len(num_sites)), np.diff(static.start))
-    is_logged = (
-        (rows["opcode_class"] == CLASS_INDEX["atomic"])
-        & (static.site >= 0)
-        & ~np.isin(rows["address_space"], [ADDRESS_SPACES.index("local"), ADDRESS_SPACES.index("private")])
+def is_counted_atomic(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which rows of a static table are atomics on global or local memory; shape `(static,)`."""
+    return (rows["opcode_class"] == CLASS_INDEX["atomic"]) & (rows["address_space"] != windows.PRIVATE)
+
+
+def _atomic_instructions(static: StaticTable, num_sites: NDArray[np.int64]) -> AtomicInstructions:
+    chosen = is_counted_atomic(static.rows)
+    return AtomicInstructions(
+        num_sites=num_sites,
+        first=np.concatenate([[0], np.cumsum(chosen)])[static.start],
+        site=static.site[chosen],
+        is_local=static.rows["address_space"][chosen] == windows.LOCAL,
     )
-    if not is_logged.any():
-        return None
-    sites = [static.site[is_logged & (segment == number)].tolist() for number in range(len(num_sites))]
-    return AtomicLog(sites, num_sites)
 
 
 def _doubled(array: NDArray[np.int64]) -> NDArray[np.int64]:

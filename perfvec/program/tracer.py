@@ -9,7 +9,7 @@ import numpy as np
 from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, CompiledKernel, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
-from perfvec.program.record import Recorder
+from perfvec.program.record import Recorder, is_counted_atomic
 from perfvec.program.registers import most_live_registers
 from perfvec.program.sampling import Sample, sample_groups
 from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from perfvec.launch import Launch
     from perfvec.program.contention import Contention
+    from perfvec.program.control_flow import ControlFlow
 
 DEFAULT_GROUPS = 48
 FEWEST_GROUPS = 8
@@ -56,10 +57,12 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         static,
         num_sub_groups=execution.num_sub_groups,
         groups=sample.groups,
+        weights=sample.weights,
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
     execution.run(sample.groups, recorder.consume)
-    tables = recorder.tables(sample.weights)
+    tables, contention = recorder.tables(), recorder.atomics.contention()
+    static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
     return Trace(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
@@ -70,7 +73,8 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
             tables["sub_groups"],
             recorder.new_lines,
             sample,
-            recorder.contention(sample.weights),
+            contention,
+            recorder.control_flow.summary(),
         ),
         static=static.rows,
         **tables,
@@ -99,6 +103,7 @@ def _context(
     new_lines: NDArray[np.int64],
     sample: Sample,
     contention: Contention,
+    control_flow: ControlFlow,
 ) -> LaunchContext:
     weight = sub_groups["weight"]
     lengths = sub_groups["num_instructions"].astype(np.float64)
@@ -121,4 +126,9 @@ def _context(
         instructions_spread=spread / mean if mean else 0.0,
         atomic_contention=contention.by_sub_group,
         atomic_lane_contention=contention.by_lane,
+        local_atomic_contention=contention.local,
+        hottest_atomics=contention.hottest,
+        mean_lanes=control_flow.mean_lanes,
+        split_share=control_flow.split_share,
+        branch_entropy=control_flow.branch_entropy,
     )

@@ -184,7 +184,7 @@ def test_damaged_files_are_refused(path: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
     [
-        ("format_version", 2, "has perfvec-trace format version 2; this release reads 1"),
+        ("format_version", 1, "has perfvec-trace format version 1; this release reads 2"),
         ("format", "perfvec-launch", "holds 'perfvec-launch', not 'perfvec-trace'"),
         ("context", "{", "is damaged"),
         ("context", '{"num_work_items": 1}', "is damaged"),
