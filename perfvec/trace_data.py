@@ -83,8 +83,13 @@ MEMORY_DTYPE = np.dtype(
     [
         ("sectors", "u2"),  # distinct 32 B sectors that the sub-group touches
         ("lines", "u2"),  # distinct 128 B lines
+        ("sectors_8", "u2"),  # the same if sub-groups had 8 lanes: added up over runs of 8 lanes; 0 in private memory
+        ("lines_8", "u2"),
+        ("sectors_16", "u2"),  # and of 16 lanes
+        ("lines_16", "u2"),
         ("bank_passes", "u1"),  # local memory: passes over 32 banks of 4 B; else 0
-        ("same_address", "u1"),  # most lanes on one address
+        ("same_address", "u1"),  # atomics: most lanes on one address
+        ("distinct_addresses", "u1"),  # atomics: addresses of the lanes
         ("stride_class", "u1"),  # index into STRIDE_CLASSES
         ("reuse_work_group", "u1"),  # 1 + floor(log2(1 + stack distance in lines)) in the work-group; 0 at first touch
         ("reuse_device", "u1"),  # the same in lines that later traced work-groups touched; see core/lines.py

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEATURES_VERSION = 3
-_MEMORY_LOGS = ("sectors", "lines", "bank_passes", "same_address", "cold_sectors_work_group", "cold_sectors_device")
+_MEMORY_LOGS = (
+    "sectors", "lines", "sectors_8", "lines_8", "sectors_16", "lines_16", "bank_passes", "same_address",
+    "distinct_addresses", "cold_sectors_work_group", "cold_sectors_device",
+)  # fmt: skip
 _REUSE = ("reuse_work_group", "reuse_device")
 _MOST_BUCKETS = 32.0
 # Fields of the context that are no counts: from 0 to about 1.

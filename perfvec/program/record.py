@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from perfvec.program.classify import StaticTable
     from perfvec.program.native import NativeKernel
 
-# Fields of a packed outcome from the lowest bit: name in MEMORY_DTYPE and bits; see `windows.pack`.
+# Fields of a packed outcome from the lowest bit: name in MEMORY_DTYPE and bits; see `windows.pack_shape` and
+# `windows.pack_reuse`.
 _PACKED = (
     ("cold_sectors_device", 8),
     ("cold_sectors_work_group", 8),
@@ -31,15 +32,24 @@ _PACKED = (
     ("lines", 8),
     ("sectors", 8),
 )
+# Fields of its second number, see `windows.pack_more`.
+_PACKED_MORE = (
+    ("lines_16", 8),
+    ("sectors_16", 8),
+    ("lines_8", 8),
+    ("sectors_8", 8),
+    ("distinct_addresses", 6),
+)
 
 
 def unpack_outcomes(keys: NDArray[np.int64]) -> NDArray[np.void]:
-    """Turn packed outcomes into rows of `MEMORY_DTYPE`."""
+    """Turn packed outcomes, shape `(outcomes, 2)`, into rows of `MEMORY_DTYPE`."""
     rows = np.zeros(len(keys), MEMORY_DTYPE)
-    rest = keys.copy()
-    for name, bits in _PACKED:
-        rows[name] = rest & ((1 << bits) - 1)
-        rest >>= bits
+    for column, packed in enumerate((_PACKED, _PACKED_MORE)):
+        rest = keys[:, column].copy()
+        for name, bits in packed:
+            rows[name] = rest & ((1 << bits) - 1)
+            rest >>= bits
     return rows
 
 
@@ -82,14 +92,15 @@ class Recorder:
             np.zeros((len(table), windows.NUM_LANES), np.int64),
             shapes,
             np.zeros((len(table), lines.MAX_LINES, 2), np.int64),
-            np.zeros(outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64),
+            np.zeros(4 * outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64),
+            np.zeros(4, np.int64),
             np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64),
         )
         self._open = np.zeros((num_sub_groups, windows.MAX_WORDS), np.int64), np.zeros((num_sub_groups, 4), np.int64)
         self._words = np.zeros(1 << 14, np.int64)
         self._windows = np.zeros(((1 << 10) + 1, 3), np.int64)
         self._window_slots = np.full(1 << 10, windows.EMPTY)
-        self._outcome_key = np.zeros(1 << 10, np.int64)
+        self._outcome_key = np.zeros((1 << 10, 2), np.int64)
         self._outcome_slots = np.full(1 << 10, windows.EMPTY)
         self._stream = np.zeros(1 << 14, np.int64)
         self._groups, self._weights = groups, weights

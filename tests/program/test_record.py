@@ -216,12 +216,18 @@ def test_packed_outcomes_come_back(values: tuple[int, ...]):
     key = windows.pack_shape(sectors, lines, passes, same, stride) | windows.pack_reuse(
         reuse_group, reuse_device, 7, 300
     )
-    row = unpack_outcomes(np.array([key], np.int64))[0]
+    more = windows.pack_more(32, sectors, lines, passes, same)
+    row = unpack_outcomes(np.array([[key, more]], np.int64))[0]
     expected = dict.fromkeys(MEMORY_DTYPE.names or (), 0) | {
         "sectors": min(sectors, 255),
         "lines": min(lines, 255),
         "bank_passes": min(passes, 255),
         "same_address": min(same, 63),
+        "distinct_addresses": 32,
+        "sectors_8": min(sectors, 255),
+        "lines_8": min(lines, 255),
+        "sectors_16": min(passes, 255),
+        "lines_16": min(same, 255),
         "stride_class": stride,
         "reuse_work_group": reuse_group,
         "reuse_device": reuse_device,

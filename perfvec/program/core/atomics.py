@@ -49,8 +49,8 @@ def count_row(addresses, mask, instruction, state, table):
     """Count the operations of one execution by a sub-group.
 
     Each distinct address counts once by sub-group, and once a lane by lane. Serial operations are those that a device
-    carries out one after another: one where all lanes have one address, since compilers then combine the lanes, whether
-    the result is used or not; otherwise one a lane.
+    carries out one after another: one where all lanes have one address, since they are then combined, whether the
+    result is used or not (docs/decisions.md, 12); otherwise one a lane.
 
     Args:
         addresses: Address by lane, shape `(lane,)`.
