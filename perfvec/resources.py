@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Bumped whenever a resource is added, dropped or counted differently: a stored vector is refused on a mismatch.
-RESOURCES_VERSION = 2
+RESOURCES_VERSION = 3
 # Numbers of resident sub-groups at which a launch's parallelism is probed (see `issue_per_slot_*`): a fraction of
 # one compute unit, a small device, a large one, more than any device holds.
 SLOT_LADDER = (16, 256, 2048, 16384)
@@ -43,7 +43,7 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(name="l2_sectors", unit="32 B sector", meaning="of those, sectors not reused soon inside the work-group"),
     Resource(name="dram_sectors", unit="32 B sector", meaning="of those, sectors touched first, or again after long"),
     Resource(name="atomic_passes", unit="pass", meaning="atomics times the most lanes that share one address"),
-    Resource(name="serial_atomics", unit="atomic", meaning="atomics on one address; lanes of a sub-group count once"),
+    Resource(name="serial_atomics", unit="atomic", meaning="atomics on the hottest address, combined where possible"),
     Resource(name="barriers", unit="sub-group barrier", meaning="barriers reached by a sub-group"),
     *_ladder("issue_per_slot", "sub-group instruction", "instructions a slot runs if {slots} sub-groups are resident"),
     *_ladder("access_per_slot", "sub-group access", "global accesses a slot makes if {slots} sub-groups are resident"),

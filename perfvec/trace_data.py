@@ -72,6 +72,7 @@ STATIC_DTYPE = np.dtype(
         ("vector_width", "u1"),  # scalars of that value
         ("address_space", "u1"),  # index into ADDRESS_SPACES
         ("access_bytes", "u2"),  # bytes that each lane moves
+        ("contention", "f4"),  # atomics: operations on the address of one, on average; see program/contention.py
         ("is_used", "?"),  # whether another instruction reads the result; devices need not return that of an atomic
         ("block", "u4"),  # basic block, in execution order preference
         ("source_line", "i4"),  # 0 where unknown
@@ -82,8 +83,13 @@ MEMORY_DTYPE = np.dtype(
     [
         ("sectors", "u2"),  # distinct 32 B sectors that the sub-group touches
         ("lines", "u2"),  # distinct 128 B lines
+        ("sectors_8", "u2"),  # the same if sub-groups had 8 lanes: added up over runs of 8 lanes; 0 in private memory
+        ("lines_8", "u2"),
+        ("sectors_16", "u2"),  # and of 16 lanes
+        ("lines_16", "u2"),
         ("bank_passes", "u1"),  # local memory: passes over 32 banks of 4 B; else 0
-        ("same_address", "u1"),  # most lanes on one address
+        ("same_address", "u1"),  # atomics: most lanes on one address
+        ("distinct_addresses", "u1"),  # atomics: addresses of the lanes
         ("stride_class", "u1"),  # index into STRIDE_CLASSES
         ("reuse_work_group", "u1"),  # 1 + floor(log2(1 + stack distance in lines)) in the work-group; 0 at first touch
         ("reuse_device", "u1"),  # the same in lines that later traced work-groups touched; see core/lines.py
@@ -120,10 +126,15 @@ class LaunchContext:
     mean_instructions: float  # of a sub-group
     max_instructions: float
     instructions_spread: float  # standard deviation between sub-groups ÷ mean
-    # Global atomic operations of the launch on the address of one, on average; see program/contention.py. Lanes of a
-    # sub-group on one address count once in the first, each in the second.
+    # Atomic operations on the address of one, on average: of the launch on global memory, lanes of a sub-group on one
+    # address counted once, or each; of the work-group on local memory, counted once. See program/contention.py.
     atomic_contention: float
     atomic_lane_contention: float
+    local_atomic_contention: float
+    hottest_atomics: float  # of the launch on the global address with most, one after another
+    mean_lanes: float  # active lanes of a sub-group instruction
+    split_share: float  # of a sub-group's executions of branches: its lanes go different ways
+    branch_entropy: float  # bits, of the ways that a branch's lanes go, averaged over executions
     # Whether the trace stands for the whole launch, and why not if not; "" where it does.
     caveat: str = ""
 

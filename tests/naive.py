@@ -24,6 +24,13 @@ def sectors(addresses: Sequence[int], mask: int, num_bytes: int) -> list[int]:
     return list(dict.fromkeys(found))
 
 
+def narrow_sectors(addresses: Sequence[int], mask: int, num_bytes: int, width: int) -> tuple[int, int]:
+    """Sectors and lines of an access whose every `width` lanes access memory on their own."""
+    runs = [mask & ((1 << width) - 1) << first for first in range(0, 32, width)]
+    found = [sectors(addresses, run, num_bytes) for run in runs]
+    return sum(map(len, found)), sum(len({sector // 4 for sector in run}) for run in found)
+
+
 def bank_passes(addresses: Sequence[int], mask: int, num_bytes: int) -> int:
     """The most distinct words of 4 bytes that fall on one of 32 banks."""
     words = {word for _, address in active(addresses, mask) for word in blocks_touched(address, num_bytes, 4)}
@@ -40,10 +47,10 @@ def private_lines(addresses: Sequence[int], mask: int, num_bytes: int) -> tuple[
     return len({address // 32 for address in real}), len({address // 128 for address in real})
 
 
-def same_address(addresses: Sequence[int], mask: int) -> int:
-    """The most lanes on one address."""
+def shared_addresses(addresses: Sequence[int], mask: int) -> tuple[int, int]:
+    """The most lanes on one address, and how many addresses there are."""
     values = [address for _, address in active(addresses, mask)]
-    return max(values.count(value) for value in values)
+    return max(values.count(value) for value in values), len(set(values))
 
 
 def stride_name(addresses: Sequence[int], mask: int, num_bytes: int) -> str:

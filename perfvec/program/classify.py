@@ -165,6 +165,7 @@ def _row(
         width,
         SPACE_INDEX[access.space] if access else 0,
         access.num_bytes if access else 0,
+        0.0,
         instruction.name in used,
         segment.index,
         instruction.line,

@@ -1,8 +1,8 @@
-"""How many atomic operations of a launch meet at one address, estimated from the traced work-groups.
+"""How many atomic operations meet at one address: in the launch for global memory, in the work-group for local memory.
 
-Atomics to one address run one after another on every device, whatever its width. Two counts matter: operations by lane,
-and operations by sub-group, in which lanes of a sub-group on one address count once, since devices and compilers
-combine them where they can.
+Atomics to one address run one after another on every device, whatever its width. Operations are counted by lane and by
+sub-group; by sub-group the lanes of one execution on one address count once. The launch's counts are estimated from the
+traced work-groups.
 """
 
 from __future__ import annotations
@@ -12,156 +12,206 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.program.driver import MARK_GROUP_END
+from perfvec.program.core import atomics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_MOST_ROWS = 1 << 14  # that are kept before they are counted
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contention:
-    """Operations of the launch on the address of an operation, averaged over all operations; 0 without atomics."""
+    """Operations that meet at one address; 0 without atomics.
+
+    Attributes:
+        by_sub_group: Operations of the launch by sub-group on the global address of one, on average.
+        by_lane: The same by lane.
+        hottest: Serial operations (see `core.atomics.count_row`) of the launch on the global address with most.
+        local: Operations of the work-group by sub-group on the local address of one, on average.
+        by_instruction: Operations by sub-group on the address of one of the instruction's, on average, of the launch
+            if the instruction is on global memory, of the work-group if on local memory; shape `(atomics,)`.
+    """
 
     by_sub_group: float
     by_lane: float
-
-
-@final
-class AtomicLog:
-    """Gathers the addresses of a launch's global atomics, work-group after work-group.
-
-    Args:
-        sites: For each segment, the rows of its address block that belong to global atomics.
-        num_sites: Rows of each segment's address block; shape `(segments,)`.
-    """
-
-    def __init__(self, sites: list[list[int]], num_sites: NDArray[np.int64]) -> None:
-        self._sites = sites
-        self._num_sites = num_sites
-        self._has_atomics = np.flatnonzero([bool(rows) for rows in sites])
-        self._num_ended = 0
-        # Rows not yet counted, each with its work-group's place among the traced; then counts by both.
-        self._rows: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        self._num_rows = 0
-        self._counts = _Counts.none()
-
-    def consume(self, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
-        """Take in a piece of the executor's record.
-
-        Args:
-            events: `(events, 2)`: segment and lane mask, or a mark of the driver.
-            addresses: `(rows, lane)`: a row a memory access, -1 for inactive lanes.
-        """
-        words = events[:, 0]
-        segments = words[words < len(self._num_sites)]
-        first = np.cumsum(self._num_sites[segments]) - self._num_sites[segments]
-        ended = self._num_ended + np.cumsum(words == MARK_GROUP_END)
-        places = ended[words < len(self._num_sites)]
-        for segment in self._has_atomics:
-            is_here = segments == segment
-            for row in self._sites[segment]:
-                self._rows.append((places[is_here], addresses[first[is_here] + row]))
-                self._num_rows += len(self._rows[-1][0])
-        self._num_ended = int(ended[-1]) if len(ended) else self._num_ended
-        if self._num_rows > _MOST_ROWS:
-            self._count()
-
-    def _count(self) -> None:
-        """Only counts by work-group and address are kept."""
-        place = np.concatenate([places for places, _ in self._rows])
-        rows = np.sort(np.concatenate([addresses for _, addresses in self._rows]), axis=1)
-        self._rows, self._num_rows = [], 0
-        is_new = np.ones(rows.shape, np.bool_)
-        is_new[:, 1:] = rows[:, 1:] != rows[:, :-1]
-        is_active = rows >= 0
-        operations = _Counts(
-            place=np.repeat(place, is_active.sum(axis=1)),
-            address=rows[is_active],
-            by_sub_group=is_new[is_active].astype(np.float64),
-            by_lane=np.ones(int(is_active.sum())),
-        )
-        self._counts = self._counts.added(operations)
-
-    def contention(self, groups: NDArray[np.int64], weights: NDArray[np.float64]) -> Contention:
-        """Estimate the contention of the whole launch.
-
-        Args:
-            groups: Linear numbers of the traced work-groups.
-            weights: Work-groups of the launch that each stands for.
-
-        Operations on an operation's own address come from its neighbourhood, the run of neighbouring traced
-        work-groups, and from elsewhere. The first are counted; the second are the launch's other operations times the
-        probability that two operations of different runs meet, which pairs of traced runs estimate without bias,
-        however rarely they meet.
-        """
-        if self._rows:
-            self._count()
-        counts = self._counts
-        if not len(counts.place):
-            return Contention(by_sub_group=0.0, by_lane=0.0)
-        runs = np.cumsum(np.diff(groups, prepend=groups[0]) > 1, dtype=np.int64)
-        distinct, address = np.unique(counts.address, return_inverse=True)
-        keys, pair = np.unique(runs[counts.place] * len(distinct) + address, return_inverse=True)
-        run, address = np.divmod(keys, len(distinct))
-        weight = weights[counts.place]
-        by_sub_group, by_lane = (
-            _meeting(run, address, _sums(pair, count), _sums(pair, count * weight))
-            for count in (counts.by_sub_group, counts.by_lane)
-        )
-        return Contention(by_sub_group=by_sub_group, by_lane=by_lane)
+    hottest: float
+    local: float
+    by_instruction: NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AtomicInstructions:
+    """The atomic instructions of a kernel, segment after segment; arrays of shape `(atomics,)`, but for the first two.
+
+    Attributes:
+        num_sites: Rows of each segment's address block; shape `(segments,)`.
+        first: First atomic instruction of each segment, and the end of the last; shape `(segments + 1,)`.
+        site: Row of the segment's address block that the instruction fills.
+        is_local: Whether it is on local memory.
+    """
+
+    num_sites: NDArray[np.int64]
+    first: NDArray[np.int64]
+    site: NDArray[np.int64]
+    is_local: NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class _Counts:
-    """Operations by a work-group's place among the traced and by address; all arrays of one length."""
+    """Operations by a work-group's place among the traced, address and instruction; arrays of shape `(entries,)`."""
 
     place: NDArray[np.int64]
+    weight: NDArray[np.float64]
     address: NDArray[np.int64]
+    instruction: NDArray[np.int64]
     by_sub_group: NDArray[np.float64]
     by_lane: NDArray[np.float64]
-
-    @classmethod
-    def none(cls) -> _Counts:
-        return cls(
-            place=np.zeros(0, np.int64), address=np.zeros(0, np.int64), by_sub_group=np.zeros(0), by_lane=np.zeros(0)
-        )
-
-    def added(self, other: _Counts) -> _Counts:
-        """Both together, each work-group and address once, in this order."""
-        place, address = np.append(self.place, other.place), np.append(self.address, other.address)
-        distinct, number = np.unique(address, return_inverse=True)
-        keys, pair = np.unique(place * len(distinct) + number, return_inverse=True)
-        return _Counts(
-            place=keys // max(len(distinct), 1),
-            address=distinct[keys % max(len(distinct), 1)],
-            by_sub_group=_sums(pair, np.append(self.by_sub_group, other.by_sub_group)),
-            by_lane=_sums(pair, np.append(self.by_lane, other.by_lane)),
-        )
+    serial: NDArray[np.float64]
 
 
-def _sums(number: NDArray[np.intp], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of the values of each number."""
-    return np.bincount(number, weights=values).astype(np.float64)
+@final
+class AtomicLog:
+    """Counts the operations of a launch's atomics by address, work-group after work-group.
 
-
-def _meeting(
-    run: NDArray[np.int64], address: NDArray[np.int64], plain: NDArray[np.float64], weighted: NDArray[np.float64]
-) -> float:
-    """Mean number of operations on an operation's own address, from counts by run of traced work-groups and address.
-
-    With `v` the weighted and `u` the plain operations of run k on address a, and S the sum of v:
-
-        sum_ka v u / S + (S - sum_k v_k u_k / S) · (sum_a (sum_k v)² - sum_ka v²) / (S² - sum_k v_k²)
+    Args:
+        instructions: The atomics.
+        groups: Linear numbers of the work-groups that will be executed, in that order.
+        weights: Work-groups of the launch that each stands for.
     """
-    total = weighted.sum()
-    run_plain, run_weighted = np.bincount(run, weights=plain), np.bincount(run, weights=weighted)
-    near = weighted @ plain / total
-    pairs = total**2 - run_weighted @ run_weighted
-    if pairs <= 0:
-        return float(near)
-    meeting = np.square(np.bincount(address, weights=weighted)).sum() - weighted @ weighted
-    return float(near + (total - run_weighted @ run_plain / total) * meeting / pairs)
+
+    def __init__(
+        self, instructions: AtomicInstructions, *, groups: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> None:
+        self._instructions = instructions
+        self._groups, self._weights = groups, weights
+        self._state = np.zeros(4, np.int64)
+        self._table = atomics.new_table(1 << 10)
+        self._entries: list[NDArray[np.int64]] = []  # by work-group
+
+    def consume(self, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
+        """Take in a piece of the executor's record; arrays as for `core.atomics.consume`."""
+        it = self._instructions
+        if not len(it.site):
+            return
+        self._state[atomics.EVENT] = self._state[atomics.ROW] = 0
+        while stop := atomics.consume(events, addresses, it.num_sites, it.first, it.site, self._state, self._table):
+            if stop == atomics.NEEDS_ROOM:
+                self._table = atomics.enlarged(self._table)
+            else:
+                self._end_group()
+
+    def _end_group(self) -> None:
+        is_taken = self._table[:, atomics.ADDRESS] != atomics.EMPTY
+        self._entries.append(self._table[is_taken, : atomics.LAST_STAMP])
+        self._table[is_taken, atomics.ADDRESS] = atomics.EMPTY
+        self._state[atomics.ENTRIES] = 0
+
+    def contention(self) -> Contention:
+        """Estimate the contention of the whole launch."""
+        by_instruction = np.zeros(len(self._instructions.site))
+        if not any(map(len, self._entries)):
+            return Contention(by_sub_group=0.0, by_lane=0.0, hottest=0.0, local=0.0, by_instruction=by_instruction)
+        counts = self._counts()
+        is_local = self._instructions.is_local[counts.instruction]
+        # Runs of neighbouring work-groups.
+        runs = np.cumsum(np.diff(self._groups, prepend=self._groups[0]) > 1, dtype=np.int64)
+        inside, across = _Pairs(counts, is_local, counts.place), _Pairs(counts, ~is_local, runs[counts.place])
+        for number in np.unique(counts.instruction):
+            pairs = inside if self._instructions.is_local[number] else across
+            meeting = pairs.meeting_in_run if self._instructions.is_local[number] else pairs.meeting
+            by_instruction[number] = meeting(counts.by_sub_group, counts.instruction == number)
+        return Contention(
+            by_sub_group=across.meeting(counts.by_sub_group),
+            by_lane=across.meeting(counts.by_lane),
+            hottest=across.hottest(counts.serial),
+            local=inside.meeting_in_run(counts.by_sub_group),
+            by_instruction=by_instruction,
+        )
+
+    def _counts(self) -> _Counts:
+        place = np.repeat(np.arange(len(self._entries)), [len(entries) for entries in self._entries])
+        entries = np.concatenate(self._entries)
+        return _Counts(
+            place,
+            self._weights[place],
+            np.unique(entries[:, atomics.ADDRESS], return_inverse=True)[1],
+            entries[:, atomics.INSTRUCTION],
+            *entries[:, atomics.BY_SUB_GROUP : atomics.LAST_STAMP].astype(np.float64).T,
+        )
+
+
+@final
+class _Pairs:
+    """Which entries, of some, share an address in one run of work-groups."""
+
+    def __init__(self, counts: _Counts, chosen: NDArray[np.bool_], run: NDArray[np.int64]) -> None:
+        self._chosen, self._weight = chosen, counts.weight
+        num_addresses = int(counts.address.max()) + 1
+        keys, self._pair = np.unique((run * num_addresses + counts.address)[chosen], return_inverse=True)
+        self._run, self._address = np.divmod(keys, num_addresses)
+        self._num_runs = len(np.unique(run))
+
+    def _sums(self, count: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Plain and weighted operations by pair of run and address."""
+        count, weight = count[self._chosen], self._weight[self._chosen]
+        size = len(self._run)
+        plain, weighted = (np.bincount(self._pair, values, size) for values in (count, count * weight))
+        return plain.astype(np.float64), weighted.astype(np.float64)
+
+    def meeting_in_run(self, count: NDArray[np.float64], own: NDArray[np.bool_] | None = None) -> float:
+        """Mean number of operations of the run on an operation's own address; 0 without operations.
+
+        Args:
+            count: Operations of each entry.
+            own: Of which entries the operations are that the mean is over; all where it is None.
+        """
+        plain, weighted = self._sums(count)
+        mine = weighted if own is None else self._sums(count * own)[1]
+        return float(mine @ plain / mine.sum()) if mine.any() else 0.0
+
+    def meeting(self, count: NDArray[np.float64], own: NDArray[np.bool_] | None = None) -> float:
+        """Mean number of operations of the launch on an operation's own address; 0 without operations.
+
+        Operations on it come from its neighbourhood, the run of neighbouring traced work-groups, and from elsewhere.
+        The first are counted; the second are the launch's other operations times the probability that two operations
+        of different runs meet, which pairs of traced runs estimate without bias, however rarely they meet. With `v`
+        the weighted and `u` the plain operations of run k on address a, `w` those of `v` that the mean is over, and S,
+        W the sums of v and w:
+
+            sum_ka w u / W + (S - sum_k w_k u_k / W) · (sum_a w_a v_a - sum_ka w v) / (W S - sum_k w_k v_k)
+
+        Arguments as for `meeting_in_run`.
+        """
+        plain, weighted = self._sums(count)
+        mine = weighted if own is None else self._sums(count * own)[1]
+        total, total_mine = weighted.sum(), mine.sum()
+        if not total_mine:
+            return 0.0
+        near = mine @ plain / total_mine
+        run_plain, run_weighted, run_mine = (np.bincount(self._run, x) for x in (plain, weighted, mine))
+        pairs = total_mine * total - run_mine @ run_weighted
+        if pairs <= 0:
+            return float(near)
+        at, at_mine = np.bincount(self._address, weighted), np.bincount(self._address, mine)
+        meeting = at_mine @ at - mine @ weighted
+        return float(near + (total - run_mine @ run_plain / total_mine) * meeting / pairs)
+
+    def hottest(self, count: NDArray[np.float64]) -> float:
+        """Operations of the launch on the address with most; 0 without operations.
+
+        An address that all traced runs touch is taken to be touched alike by the groups between; one that only one
+        run touches, by no other. For an address that m of M runs touch, with plain and weighted operations u and v:
+
+            u + (v - u) · (m - 1) M / (m (M - 1))
+
+        Where addresses are random and there are many, the largest estimate is too high, since it is chosen for that.
+        """
+        plain, weighted = self._sums(count)
+        if not plain.any():
+            return 0.0
+        at_plain, at = np.bincount(self._address, plain), np.bincount(self._address, weighted)
+        touched = np.maximum(np.bincount(self._address), 1)
+        rest = max(self._num_runs - 1, 1)
+        return float((at_plain + (at - at_plain) * (touched - 1) * self._num_runs / (touched * rest)).max())

@@ -147,7 +147,7 @@ def count_resources(trace: Trace, window_units: NDArray[np.float64]) -> NDArray[
     counted = np.zeros(NUM_RESOURCES)
     counted[RESOURCE_INDEX["launch"]] = 1.0
     counted[RESOURCE_INDEX["work_groups"]] = trace.context.num_work_groups
-    counted[RESOURCE_INDEX["serial_atomics"]] = trace.context.atomic_contention
+    counted[RESOURCE_INDEX["serial_atomics"]] = trace.context.hottest_atomics
     for name, total in zip(TOKEN_UNITS, totals, strict=True):
         counted[RESOURCE_INDEX[name]] = total
     issue = sum(totals[_COLUMN[name]] for name in _ISSUE)

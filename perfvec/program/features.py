@@ -25,10 +25,15 @@ from perfvec.trace_data import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FEATURES_VERSION = 2
-_MEMORY_LOGS = ("sectors", "lines", "bank_passes", "same_address", "cold_sectors_work_group", "cold_sectors_device")
+FEATURES_VERSION = 3
+_MEMORY_LOGS = (
+    "sectors", "lines", "sectors_8", "lines_8", "sectors_16", "lines_16", "bank_passes", "same_address",
+    "distinct_addresses", "cold_sectors_work_group", "cold_sectors_device",
+)  # fmt: skip
 _REUSE = ("reuse_work_group", "reuse_device")
 _MOST_BUCKETS = 32.0
+# Fields of the context that are no counts: from 0 to about 1.
+SHARES = ("split_share", "branch_entropy")
 
 FEATURE_NAMES: tuple[str, ...] = (
     *(f"class_{name}" for name in OPCODE_CLASSES),
@@ -39,6 +44,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     "log_bits",  # log2(1 + bits of one scalar) / 6
     "log_vector_width",  # log2(scalars) / 4
     "log_access_bytes",  # log2(1 + bytes a lane moves) / 7
+    "log_contention",  # of atomics: log2(1 + operations on the address of one, on average) / 16
     "lanes",  # active lanes / 32
     *(f"log_{name}" for name in _MEMORY_LOGS),  # log2(1 + value) / 8
     *_REUSE,  # bucket / 32; 0 at first touch and where there is no access
@@ -47,7 +53,8 @@ FEATURE_NAMES: tuple[str, ...] = (
     "num_producers",  # producers in the window / 3
 )
 CONTEXT_NAMES: tuple[str, ...] = (
-    *(f"log_{name}" for name in CONTEXT_FIELDS),  # log2(1 + value) / 16
+    *(f"log_{name}" for name in CONTEXT_FIELDS if name not in SHARES),  # log2(1 + value) / 16
+    *SHARES,  # as they are
     *(f"log_{resource.name}" for resource in RESOURCES),  # log2(1 + count) / 32
 )
 
@@ -137,6 +144,7 @@ def _token_features(trace: Trace, start: NDArray[np.int64], tokens: NDArray[np.i
             _log2(static["bits"], 6.0),
             _log2(np.maximum(static["vector_width"], 1) - 1, 4.0),
             _log2(static["access_bytes"], 7.0),
+            _log2(static["contention"], 16.0),
         ],
         axis=1,
     )[token_static]
@@ -188,5 +196,6 @@ def nearest_producers(
 
 
 def _context(trace: Trace, resources: NDArray[np.float64]) -> NDArray[np.float32]:
-    fields = np.array([float(getattr(trace.context, name)) for name in CONTEXT_FIELDS])
-    return np.concatenate([_log2(fields, 16.0), _log2(resources, 32.0)])
+    counts = np.array([float(getattr(trace.context, name)) for name in CONTEXT_FIELDS if name not in SHARES])
+    shares = np.array([getattr(trace.context, name) for name in SHARES], np.float32)
+    return np.concatenate([_log2(counts, 16.0), shares, _log2(resources, 32.0)])

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from perfvec.program.classify import CLASS_INDEX
-from perfvec.program.contention import AtomicLog, Contention
+from perfvec.program.contention import AtomicInstructions, AtomicLog
+from perfvec.program.control_flow import ControlFlowLog
 from perfvec.program.core import lines, outcomes, windows
-from perfvec.trace_data import ADDRESS_SPACES, MEMORY_DTYPE, SUB_GROUP_DTYPE
+from perfvec.trace_data import MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from perfvec.program.classify import StaticTable
     from perfvec.program.native import NativeKernel
 
-# Fields of a packed outcome from the lowest bit: name in MEMORY_DTYPE and bits; see `windows.pack`.
+# Fields of a packed outcome from the lowest bit: name in MEMORY_DTYPE and bits; see `windows.pack_shape` and
+# `windows.pack_reuse`.
 _PACKED = (
     ("cold_sectors_device", 8),
     ("cold_sectors_work_group", 8),
@@ -30,15 +32,24 @@ _PACKED = (
     ("lines", 8),
     ("sectors", 8),
 )
+# Fields of its second number, see `windows.pack_more`.
+_PACKED_MORE = (
+    ("lines_16", 8),
+    ("sectors_16", 8),
+    ("lines_8", 8),
+    ("sectors_8", 8),
+    ("distinct_addresses", 6),
+)
 
 
 def unpack_outcomes(keys: NDArray[np.int64]) -> NDArray[np.void]:
-    """Turn packed outcomes into rows of `MEMORY_DTYPE`."""
+    """Turn packed outcomes, shape `(outcomes, 2)`, into rows of `MEMORY_DTYPE`."""
     rows = np.zeros(len(keys), MEMORY_DTYPE)
-    rest = keys.copy()
-    for name, bits in _PACKED:
-        rows[name] = rest & ((1 << bits) - 1)
-        rest >>= bits
+    for column, packed in enumerate((_PACKED, _PACKED_MORE)):
+        rest = keys[:, column].copy()
+        for name, bits in packed:
+            rows[name] = rest & ((1 << bits) - 1)
+            rest >>= bits
     return rows
 
 
@@ -51,7 +62,12 @@ class Recorder:
         static: Its static table.
         num_sub_groups: Sub-groups of a work-group.
         groups: Linear numbers of the work-groups that will be executed, in that order.
+        weights: Work-groups of the launch that each stands for.
         memory_bytes: Size of each memory by its number.
+
+    Attributes:
+        atomics: Which addresses its atomics went to.
+        control_flow: Where its lanes went.
     """
 
     def __init__(
@@ -61,6 +77,7 @@ class Recorder:
         *,
         num_sub_groups: int,
         groups: NDArray[np.int64],
+        weights: NDArray[np.float64],
         memory_bytes: dict[int, int],
     ) -> None:
         table = static.rows
@@ -75,17 +92,18 @@ class Recorder:
             np.zeros((len(table), windows.NUM_LANES), np.int64),
             shapes,
             np.zeros((len(table), lines.MAX_LINES, 2), np.int64),
-            np.zeros(outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64),
+            np.zeros(4 * outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64),
+            np.zeros(4, np.int64),
             np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64),
         )
         self._open = np.zeros((num_sub_groups, windows.MAX_WORDS), np.int64), np.zeros((num_sub_groups, 4), np.int64)
         self._words = np.zeros(1 << 14, np.int64)
         self._windows = np.zeros(((1 << 10) + 1, 3), np.int64)
         self._window_slots = np.full(1 << 10, windows.EMPTY)
-        self._outcome_key = np.zeros(1 << 10, np.int64)
+        self._outcome_key = np.zeros((1 << 10, 2), np.int64)
         self._outcome_slots = np.full(1 << 10, windows.EMPTY)
         self._stream = np.zeros(1 << 14, np.int64)
-        self._groups = groups
+        self._groups, self._weights = groups, weights
         self._lengths = np.zeros((len(groups), num_sub_groups), np.int64)
         self._lines_by_then = np.zeros(len(groups), np.int64)
         self._scalars = np.zeros(7, np.int64)
@@ -94,7 +112,12 @@ class Recorder:
         self._marks = lines.new_marks(1 << 12)
         self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
         self._factors: list[tuple[int, int, float]] = []
-        self._atomics = _atomic_log(static, self._layout[0][:, windows.SEG_SITES])
+        self.atomics = AtomicLog(
+            _atomic_instructions(static, self._layout[0][:, windows.SEG_SITES]), groups=groups, weights=weights
+        )
+        self.control_flow = ControlFlowLog(
+            native.segments, np.diff(static.start), num_sub_groups=num_sub_groups, weights=weights
+        )
 
     @property
     def new_lines(self) -> NDArray[np.int64]:
@@ -107,8 +130,8 @@ class Recorder:
         self._scalars[windows.EVENT] = self._scalars[windows.ROW] = 0
         while lack := windows.consume(events, addresses, *self._arrays()):
             self._enlarge(lack)
-        if self._atomics:
-            self._atomics.consume(events, addresses)
+        self.atomics.consume(events, addresses)
+        self.control_flow.consume(events)
 
     def length(self, sub_group: int) -> int:
         """Instructions that a sub-group of the work-group at hand has recorded, those of its open window left out."""
@@ -140,16 +163,6 @@ class Recorder:
             *self._lines, *self._marks, *self._line_state,
         ]  # fmt: skip
 
-    def contention(self, weights: NDArray[np.float64]) -> Contention:
-        """How many global atomics of the launch meet at one address.
-
-        Args:
-            weights: Work-groups of the launch that each executed one stands for.
-        """
-        if self._atomics is None:
-            return Contention(by_sub_group=0.0, by_lane=0.0)
-        return self._atomics.contention(self._groups, weights)
-
     @np.errstate(over="ignore")  # hash codes wrap
     def _enlarge(self, lack: int) -> None:
         if lack == windows.NEEDS_WORDS:
@@ -167,12 +180,8 @@ class Recorder:
         else:
             self._marks = lines.enlarged(*self._marks)
 
-    def tables(self, weights: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-        """The tables of `perfvec.trace_data.Trace` by name, all but `static`.
-
-        Args:
-            weights: Work-groups of the launch that each executed one stands for.
-        """
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""
         num_windows = self._scalars[windows.WINDOWS]
         starts = self._windows[: num_windows + 1, windows.WINDOW_START].copy()
         words = self._words[: self._windows[num_windows, windows.WINDOW_WORD]]
@@ -180,7 +189,7 @@ class Recorder:
         windows.expand_tokens(words, self._layout[1], self._layout[2], *tokens)
         stream = self._stream[: self._scalars[windows.STREAM]]
         sub_groups = np.zeros(self._lengths.shape, SUB_GROUP_DTYPE)
-        sub_groups["work_group"], sub_groups["weight"] = self._groups[:, None], weights[:, None]
+        sub_groups["work_group"], sub_groups["weight"] = self._groups[:, None], self._weights[:, None]
         sub_groups["index"], sub_groups["num_instructions"] = np.arange(sub_groups.shape[1]), self._lengths
         lengths = np.bincount(stream >> 32, minlength=sub_groups.size)
         stream_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -225,18 +234,19 @@ def _lay_out(native: NativeKernel, static: StaticTable) -> tuple[NDArray[np.int6
     )
 
 
-def _atomic_log(static: StaticTable, num_sites: NDArray[np.int64]) -> AtomicLog | None:
-    """A log of the kernel's global atomics; None if it has none."""
-    rows, segment = static.rows, np.repeat(np.arange(len(num_sites)), np.diff(static.start))
-    is_logged = (
-        (rows["opcode_class"] == CLASS_INDEX["atomic"])
-        & (static.site >= 0)
-        & ~np.isin(rows["address_space"], [ADDRESS_SPACES.index("local"), ADDRESS_SPACES.index("private")])
+def is_counted_atomic(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which rows of a static table are atomics on global or local memory; shape `(static,)`."""
+    return (rows["opcode_class"] == CLASS_INDEX["atomic"]) & (rows["address_space"] != windows.PRIVATE)
+
+
+def _atomic_instructions(static: StaticTable, num_sites: NDArray[np.int64]) -> AtomicInstructions:
+    chosen = is_counted_atomic(static.rows)
+    return AtomicInstructions(
+        num_sites=num_sites,
+        first=np.concatenate([[0], np.cumsum(chosen)])[static.start],
+        site=static.site[chosen],
+        is_local=static.rows["address_space"][chosen] == windows.LOCAL,
     )
-    if not is_logged.any():
-        return None
-    sites = [static.site[is_logged & (segment == number)].tolist() for number in range(len(num_sites))]
-    return AtomicLog(sites, num_sites)
 
 
 def _doubled(array: NDArray[np.int64]) -> NDArray[np.int64]:

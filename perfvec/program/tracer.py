@@ -11,7 +11,7 @@ from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.long_runs import LongRuns
-from perfvec.program.record import Recorder
+from perfvec.program.record import Recorder, is_counted_atomic
 from perfvec.program.registers import most_live_registers
 from perfvec.program.sampling import Sample, sample_groups
 from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perfvec.launch import Launch
     from perfvec.program.buffers import Contents
     from perfvec.program.contention import Contention
+    from perfvec.program.control_flow import ControlFlow
 
 DEFAULT_GROUPS = 48
 FEWEST_GROUPS = 8
@@ -65,11 +66,13 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         static,
         num_sub_groups=execution.num_sub_groups,
         groups=sample.groups,
+        weights=sample.weights,
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
     runs = LongRuns(execution, recorder, len(sample.groups))
     caveat = runs.run(sample.groups, may_cut=budget is None)
-    tables = recorder.tables(sample.weights)
+    tables, contention = recorder.tables(), recorder.atomics.contention()
+    static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
     return Trace(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
@@ -81,7 +84,8 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
             tables["sub_groups"],
             recorder.new_lines + runs.extra_lines,
             sample,
-            recorder.contention(sample.weights),
+            contention,
+            recorder.control_flow.summary(),
             caveat,
         ),
         static=static.rows,
@@ -117,6 +121,7 @@ def _context(
     new_lines: NDArray[np.float64],
     sample: Sample,
     contention: Contention,
+    control_flow: ControlFlow,
     caveat: str,
 ) -> LaunchContext:
     weight = sub_groups["weight"]
@@ -140,5 +145,10 @@ def _context(
         instructions_spread=spread / mean if mean else 0.0,
         atomic_contention=contention.by_sub_group,
         atomic_lane_contention=contention.by_lane,
+        local_atomic_contention=contention.local,
+        hottest_atomics=contention.hottest,
+        mean_lanes=control_flow.mean_lanes,
+        split_share=control_flow.split_share,
+        branch_entropy=control_flow.branch_entropy,
         caveat=caveat,
     )

@@ -63,7 +63,7 @@ def _outcome(
     values = dict.fromkeys(FIELDS, 0)
     values["stride_class"] = STRIDE_CLASSES.index(naive.stride_name(addresses, mask, num_bytes))
     if OPCODE_CLASSES[row["opcode_class"]] == "atomic":
-        values["same_address"] = naive.same_address(addresses, mask)
+        values["same_address"], values["distinct_addresses"] = naive.shared_addresses(addresses, mask)
     if space == "local":
         values["bank_passes"] = naive.bank_passes(addresses, mask, num_bytes)
     elif space == "private":
@@ -71,6 +71,8 @@ def _outcome(
     else:
         sectors = naive.sectors(addresses, mask, num_bytes)
         values["sectors"], values["lines"] = len(sectors), len({sector // 4 for sector in sectors})
+        values["sectors_8"], values["lines_8"] = naive.narrow_sectors(addresses, mask, num_bytes, 8)
+        values["sectors_16"], values["lines_16"] = naive.narrow_sectors(addresses, mask, num_bytes, 16)
         values |= naive.touch_lines(sectors, group, device)
     return tuple(min(values[name], _LIMITS.get(name, 255)) for name in FIELDS)
 

@@ -39,6 +39,9 @@ def test_tokens_of_saxpy():
     expected = {
         "class_load": 1, "kind_float": 1, "space_global": 1, "stride_unit": 1, "log_bits": log2(32, 6),
         "log_access_bytes": log2(4, 7), "lanes": 1, "is_used": 1, "log_sectors": log2(4, 8), "log_lines": log2(1, 8),
+        # Runs of 8 lanes read a sector each, of 16 two; each touches the one line.
+        "log_sectors_8": log2(4, 8), "log_lines_8": log2(4, 8),
+        "log_sectors_16": log2(4, 8), "log_lines_16": log2(2, 8),
         "log_cold_sectors_work_group": log2(4, 8), "log_cold_sectors_device": log2(4, 8), "producer_distance": 1,
         "num_producers": 1 / 3,
     }  # fmt: skip
@@ -68,6 +71,42 @@ def test_whether_the_result_of_an_atomic_is_used():
     assert atomics["is_used"].tolist() == [False, True, False]
 
 
+def test_tokens_of_atomics():
+    """2 groups of 40: 32 and 8 lanes; odd lanes on 4 global counters; all on one local counter or another."""
+    source = """
+    __kernel void k(__global int *a) {
+        __local int n[2];
+        int l = get_local_id(0);
+        if (l < 2) n[l] = 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (l & 1) atomic_inc(a + (l >> 1 & 3));
+        atomic_add(&n[l > 20], 1);
+    }
+    """
+    found = trace(make_launch(source, "buffer:int32:4", global_size=80, local_size=40))
+    features = make_features(found)
+    tokens = [dict(zip(FEATURE_NAMES, row, strict=True)) for row in features.token_features.tolist()]
+    names = ("lanes", "log_same_address", "log_distinct_addresses", "log_contention", "log_sectors", "log_sectors_8")
+    in_global, in_local = (
+        sorted({tuple(t[name] for name in names) for t in tokens if t["class_atomic"] and t[space]})
+        for space in ("space_global", "space_local")
+    )
+    # Each of the 4 sub-groups goes to all 4 addresses; 8 neighbouring lanes too.
+    assert np.array(in_global) == pytest.approx(
+        np.array(
+            [
+                (4 / 32, log2(1, 8), log2(4, 8), log2(4, 16), log2(1, 8), log2(1, 8)),
+                (16 / 32, log2(4, 8), log2(4, 8), log2(4, 16), log2(1, 8), log2(4, 8)),
+            ]
+        )
+    )
+    # In a group 21 lanes of the first sub-group on n[0]; 11, and the 8 of the second, on n[1].
+    mean = log2((1 + 2 + 2) / 3, 16)
+    assert np.array(in_local) == pytest.approx(
+        np.array([(8 / 32, log2(8, 8), log2(1, 8), mean, 0, 0), (1, log2(21, 8), log2(2, 8), mean, 0, 0)])
+    )
+
+
 def test_launch_of_saxpy():
     found = trace(SAXPY)
     features = make_features(found)
@@ -75,6 +114,8 @@ def test_launch_of_saxpy():
     assert len(context) == len(CONTEXT_FIELDS) + NUM_RESOURCES
     assert context["log_num_work_items"] == pytest.approx(log2(64, 16))
     assert context["log_live_registers"] == pytest.approx(log2(found.context.live_registers, 16))
+    assert (context["split_share"], context["branch_entropy"]) == (0, 0)
+    assert context["log_mean_lanes"] == pytest.approx(log2(32, 16))
     assert context["log_dram_sectors"] == pytest.approx(log2(16, 32))
     assert features.resources.shape == (len(RESOURCES),)
     assert features.resources[0] == 1

@@ -21,10 +21,18 @@ def count_sectors(addresses: object, num_bytes: int, mask: int = ALL) -> int:
 
 def collect_lines(addresses: object, num_bytes: int, mask: int = ALL) -> tuple[int, list[tuple[int, int]]]:
     """How many sectors, and the lines, at most 64, each with the mask of its sectors."""
-    scratch = np.zeros(outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64)
-    lines = np.zeros((64, 2), np.int64)
-    sectors, found = outcomes.distinct_lines(np.asarray(addresses, np.int64), mask, num_bytes, 0, lines, scratch, 1)
-    return sectors, [tuple(line) for line in lines[:found].tolist()]
+    return collect(addresses, num_bytes, mask)[:2]
+
+
+def collect(addresses: object, num_bytes: int, mask: int) -> tuple[int, list[tuple[int, int]], tuple[int, ...]]:
+    """The same, and sectors and lines of runs of 8 lanes and of runs of 16."""
+    scratch = np.zeros(4 * outcomes.MAX_SECTORS + 3 * outcomes.STAMP_SLOTS, np.int64)
+    lines, narrow = np.zeros((64, 2), np.int64), np.zeros(4, np.int64)
+    for epoch in (1, 2):  # nothing is left over from the time before
+        sectors, found = outcomes.distinct_lines(
+            np.asarray(addresses, np.int64), mask, num_bytes, 0, lines, scratch, epoch, narrow
+        )
+    return sectors, [tuple(line) for line in lines[:found].tolist()], tuple(narrow.tolist())
 
 
 def count_passes(addresses: object, num_bytes: int, mask: int = ALL) -> int:
@@ -102,11 +110,29 @@ def test_private_lines():
     assert count_private(0 * LANES + 2, 4) == (8, 2)
 
 
-def test_same_address():
-    assert outcomes.same_address(0 * LANES, ALL) == 32
-    assert outcomes.same_address(4 * LANES, ALL) == 1
-    assert outcomes.same_address(4 * (LANES % 4), ALL) == 8
-    assert outcomes.same_address(4 * (LANES % 4), 0b10001) == 2
+def test_shared_addresses():
+    assert outcomes.shared_addresses(0 * LANES, ALL) == (32, 1)
+    assert outcomes.shared_addresses(4 * LANES, ALL) == (1, 32)
+    assert outcomes.shared_addresses(4 * (LANES % 4), ALL) == (8, 4)
+    assert outcomes.shared_addresses(4 * (LANES % 4), 0b10001) == (2, 1)
+    assert outcomes.shared_addresses(np.where(LANES < 21, 4 * (LANES > 4), -1), (1 << 21) - 1) == (16, 2)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "num_bytes", "mask", "narrow"),
+    [
+        (4 * LANES, 4, ALL, (4, 4, 4, 2)),  # 8 lanes x 4 B = 1 sector; each run of 8 touches the line, of 16 too
+        (0 * LANES, 4, ALL, (4, 4, 2, 2)),  # one sector for each run
+        (8 * LANES, 8, ALL, (8, 4, 8, 2)),  # 64 B of 8 lanes are 2 sectors of half a line
+        (128 * LANES, 4, ALL, (32, 32, 32, 32)),
+        (4 * LANES + 4, 4, ALL, (8, 5, 6, 3)),  # each run ends in the next sector, the last in the next line
+        (4 * LANES, 4, 0x1FF, (2, 2, 2, 1)),  # 9 lanes: the ninth alone
+        (4 * LANES, 4, 0x00010001, (2, 2, 2, 2)),  # lanes 0 and 16 in one line, never in one run
+        (4 * (31 - LANES), 4, 0xFFFFF, (3, 3, 3, 2)),  # backwards, 20 lanes
+    ],
+)
+def test_narrow_sectors(addresses: np.ndarray, num_bytes: int, mask: int, narrow: tuple[int, ...]):
+    assert collect(addresses, num_bytes, mask)[2] == narrow
 
 
 def test_more_sectors_than_fit_are_counted_up_to_the_limit():
@@ -132,7 +158,10 @@ def test_equal_to_the_slow_twins(addresses: list[int], mask: int, num_bytes: int
     sectors = naive.sectors(addresses, mask, num_bytes)
     assert count_sectors(addresses, num_bytes, mask) == min(len(sectors), outcomes.MAX_SECTORS)
     assert count_passes(addresses, num_bytes, mask) == naive.bank_passes(addresses, mask, num_bytes)
-    assert outcomes.same_address(np.array(addresses), mask) == naive.same_address(addresses, mask)
+    assert outcomes.shared_addresses(np.array(addresses), mask) == naive.shared_addresses(addresses, mask)
+    narrow = [count for width in (8, 16) for count in naive.narrow_sectors(addresses, mask, num_bytes, width)]
+    if len(sectors) < outcomes.MAX_SECTORS:
+        assert collect(addresses, num_bytes, mask)[2] == tuple(narrow)
     assert name_stride(addresses, num_bytes, mask) == naive.stride_name(addresses, mask, num_bytes)
     found, expected = count_private(addresses, num_bytes, mask), naive.private_lines(addresses, mask, num_bytes)
     if expected[0] < outcomes.MAX_SECTORS:

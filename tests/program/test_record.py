@@ -44,6 +44,7 @@ def record(launch: Any, *, most_groups: int = 6) -> tuple[Recorder, dict, Static
         static,
         num_sub_groups=execution.num_sub_groups,
         groups=groups,
+        weights=np.full(len(groups), 1.5),
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
     pieces: list[Piece] = []
@@ -62,7 +63,7 @@ def record(launch: Any, *, most_groups: int = 6) -> tuple[Recorder, dict, Static
 def test_odd_kernels(name: str):
     oclgrind_device()
     recorder, expected, _ = record(ODD[name])
-    found = tokens_of_trace(recorder.tables(np.full(len(recorder.new_lines), 1.5)))
+    found = tokens_of_trace(recorder.tables())
     assert {key: tokens for key, tokens in found.items() if tokens} == expected
 
 
@@ -71,7 +72,7 @@ def test_suite_kernels(name: str):
     oclgrind_device()
     launch = next(e.launch for e in smallest_launches() if f"{e.suite}/{e.kernel}" == name)
     recorder, expected, static = record(launch)
-    tables = recorder.tables(np.full(len(recorder.new_lines), 1.5))
+    tables = recorder.tables()
     assert tokens_of_trace(tables) == expected
     lengths = np.diff(tables["window_start"])
     assert lengths.max() <= windows.MAX_WINDOW
@@ -90,7 +91,7 @@ def test_equal_windows_are_kept_once():
     oclgrind_device()
     launch = next(e.launch for e in smallest_launches() if f"{e.suite}/{e.kernel}" == "dense/gemm_tiled")
     recorder, _, _ = record(launch)
-    tables = recorder.tables(np.full(len(recorder.new_lines), 1.5))
+    tables = recorder.tables()
     found = _windows(tables)
     assert len(set(found)) == len(found)
     assert len(found) < len(tables["stream_window"])
@@ -164,7 +165,7 @@ def make_up(seed: int, *, num_groups: int, num_events: int, num_sub_groups: int,
         table = np.array(addresses, np.int64).reshape(-1, 32)
         pieces.append(Piece(group=group, events=np.array(events, np.uint32), addresses=table))
     native = SimpleNamespace(
-        segments=[SimpleNamespace(is_loop_header=bool(h)) for h in rng.random(len(sizes)) < 0.4],
+        segments=[SimpleNamespace(is_loop_header=bool(h), successors=()) for h in rng.random(len(sizes)) < 0.4],
         sites=[SimpleNamespace(segment=s) for s, count in enumerate(num_sites) for _ in range(count)],
     )
     static = StaticTable(rows=rows, start=start.astype(np.int64), site=site.astype(np.int64), opcode_counts=())
@@ -174,11 +175,16 @@ def make_up(seed: int, *, num_groups: int, num_events: int, num_sub_groups: int,
 def record_made_up(made_up: MadeUp, num_sub_groups: int) -> dict[str, np.ndarray]:
     groups = np.arange(len(made_up.pieces))
     recorder = Recorder(
-        made_up.native, made_up.static, num_sub_groups=num_sub_groups, groups=groups, memory_bytes={3: 1 << 20}
+        made_up.native,
+        made_up.static,
+        num_sub_groups=num_sub_groups,
+        groups=groups,
+        weights=np.ones(len(groups)),
+        memory_bytes={3: 1 << 20},
     )
     for piece in made_up.pieces:
         recorder.consume(piece.events, piece.addresses)
-    return recorder.tables(np.ones(len(groups)))
+    return recorder.tables()
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -210,12 +216,18 @@ def test_packed_outcomes_come_back(values: tuple[int, ...]):
     key = windows.pack_shape(sectors, lines, passes, same, stride) | windows.pack_reuse(
         reuse_group, reuse_device, 7, 300
     )
-    row = unpack_outcomes(np.array([key], np.int64))[0]
+    more = windows.pack_more(32, sectors, lines, passes, same)
+    row = unpack_outcomes(np.array([[key, more]], np.int64))[0]
     expected = dict.fromkeys(MEMORY_DTYPE.names or (), 0) | {
         "sectors": min(sectors, 255),
         "lines": min(lines, 255),
         "bank_passes": min(passes, 255),
         "same_address": min(same, 63),
+        "distinct_addresses": 32,
+        "sectors_8": min(sectors, 255),
+        "lines_8": min(lines, 255),
+        "sectors_16": min(passes, 255),
+        "lines_16": min(same, 255),
         "stride_class": stride,
         "reuse_work_group": reuse_group,
         "reuse_device": reuse_device,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from perfvec.program.core.bits import lowest_lane
+from perfvec.program.core.bits import count_lanes, lowest_lane
 
 SECTOR_SHIFT = 5  # 32 B
 LINE_SHIFT = 7  # 128 B
@@ -61,8 +61,11 @@ def stride_class(addresses, lanes_mask, access_bytes):
 
 
 @njit(cache=True)
-def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, epoch):
+def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, epoch, narrow):
     """Collect the distinct cache lines that an access touches, and of each its 32 B sectors.
+
+    If sub-groups were of 8 or 16 lanes, each run of so many lanes would be an access of its own. What these touch is
+    counted beside, and added up over the runs.
 
     Args:
         addresses: Address by lane, shape `(lane,)`.
@@ -70,45 +73,61 @@ def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, 
         access_bytes: Bytes that each lane moves.
         origin: The line that the others are told relative to.
         lines: Shape `(lines, 2)`; receives lines and masks of their sectors, in the order of lanes, as many as fit.
-        scratch: Shape `(MAX_SECTORS + 3 * STAMP_SLOTS,)`: all lines' masks, and a hash table behind them.
+        scratch: Shape `(4 * MAX_SECTORS + 3 * STAMP_SLOTS,)`: of each line the sectors touched, the run of 8 lanes that
+            touched it last, the sectors that this run and its run of 16 touched; a hash table behind them.
         epoch: A number never used before with this scratch.
+        narrow: Shape `(4,)`; receives the sectors and lines of runs of 8 lanes, and of runs of 16.
 
     Returns:
-        The number of distinct sectors, at most `MAX_SECTORS`, and of the lines that fit.
+        The number of distinct sectors, at most `MAX_SECTORS`, where counting ends, and of the lines that fit.
     """
     sectors = found = number = 0
-    last_sector = last_line = np.int64(-1)
+    sectors_8 = lines_8 = sectors_16 = lines_16 = 0
+    last_sector = last_line = last_run = np.int64(-1)
     rest = lanes_mask
-    while rest:
+    while rest and sectors < MAX_SECTORS:
         lane = lowest_lane(rest)
         rest &= rest - 1
+        run = lane >> 3
         end = (addresses[lane] + access_bytes - 1) >> SECTOR_SHIFT
         for sector in range(addresses[lane] >> SECTOR_SHIFT, end + 1):
-            if sector == last_sector:
+            if sector == last_sector and run == last_run:
                 continue
-            last_sector = sector
+            last_sector, last_run = sector, run
             line, bit = sector >> 2, np.int64(1) << (sector & 3)
             if line != last_line:
                 slot = ((line & 0x7FFF_FFFF) * 0x9E37_79B1 >> 7) & (STAMP_SLOTS - 1)
-                at = MAX_SECTORS + 3 * slot
+                at = 4 * MAX_SECTORS + 3 * slot
                 while scratch[at] == epoch and scratch[at + 1] != line:
                     slot = (slot + 1) & (STAMP_SLOTS - 1)
-                    at = MAX_SECTORS + 3 * slot
+                    at = 4 * MAX_SECTORS + 3 * slot
                 if scratch[at] != epoch:
-                    if sectors == MAX_SECTORS:
-                        return sectors, min(found, lines.shape[0])
-                    scratch[at], scratch[at + 1], scratch[at + 2] = epoch, line, found
-                    scratch[found] = 0
+                    scratch[at], scratch[at + 1], scratch[at + 2] = epoch, line, 4 * found
+                    scratch[4 * found], scratch[4 * found + 1] = 0, -2
                     found += 1
                 last_line, number = line, scratch[at + 2]
+            if scratch[number + 1] != run:
+                scratch[number + 2] = 0
+                lines_8 += 1
+                if scratch[number + 1] >> 1 != run >> 1:
+                    scratch[number + 3] = 0
+                    lines_16 += 1
+                scratch[number + 1] = run
+            sectors_8 += scratch[number + 2] & bit == 0
+            scratch[number + 2] |= bit
+            if scratch[number + 3] & bit:
+                continue
+            scratch[number + 3] |= bit
+            sectors_16 += 1
             if scratch[number] & bit == 0:
-                if sectors == MAX_SECTORS:
-                    return sectors, min(found, lines.shape[0])
                 sectors += 1
                 scratch[number] |= bit
-                if number < lines.shape[0]:
-                    lines[number, 0] = line - origin
-                    lines[number, 1] = scratch[number]
+                if number >> 2 < lines.shape[0]:
+                    lines[number >> 2, 0] = line - origin
+                    lines[number >> 2, 1] = scratch[number]
+                if sectors == MAX_SECTORS:
+                    break
+    narrow[0], narrow[1], narrow[2], narrow[3] = sectors_8, lines_8, sectors_16, lines_16
     return sectors, min(found, lines.shape[0])
 
 
@@ -143,19 +162,24 @@ def bank_passes(addresses, lanes_mask, access_bytes, words, epoch):
 
 
 @njit(cache=True)
-def same_address(addresses, lanes_mask):
-    """The most active lanes that share one address; shape of `addresses`: `(lane,)`."""
-    most = 0
+def shared_addresses(addresses, lanes_mask):
+    """How the active lanes share addresses; shape of `addresses`: `(lane,)`.
+
+    Returns:
+        The most lanes on one address, and the number of distinct addresses.
+    """
+    most = distinct = 0
     rest = lanes_mask
     while rest:
         lane = lowest_lane(rest)
-        rest &= rest - 1
-        count = 0
+        same = 0
         for other in range(addresses.shape[0]):
-            if (lanes_mask >> other) & 1 and addresses[other] == addresses[lane]:
-                count += 1
-        most = max(most, count)
-    return most
+            if (rest >> other) & 1 and addresses[other] == addresses[lane]:
+                same |= 1 << other
+        rest &= ~same
+        distinct += 1
+        most = max(most, count_lanes(same))
+    return most, distinct
 
 
 @njit(cache=True)

@@ -43,8 +43,8 @@ WINDOW_START, WINDOW_HASH, WINDOW_WORD = range(3)
 WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH = range(7)
 # Columns of `shapes`, a row a static instruction: what its last access looked like, apart from where it was, and the
 # outcome that it had last.
-SHAPE_MASK, SHAPE_PHASE, SHAPE_KEY, SHAPE_LINES, LAST_KEY, LAST_OUTCOME = range(6)
-NUM_SHAPE = 6
+SHAPE_MASK, SHAPE_PHASE, SHAPE_KEY, SHAPE_MORE, SHAPE_LINES, LAST_KEY, LAST_OUTCOME = range(7)
+NUM_SHAPE = 7
 # What `consume` returns.
 FINISHED, NEEDS_WORDS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_MARKS = range(6)
 _LANES_SHIFT = 6  # of a part's word: lanes below
@@ -77,62 +77,85 @@ def pack_reuse(reuse_group, reuse_device, cold_group, cold_device):
 
 
 @njit(cache=True)
-def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, words, epoch):
+def pack_more(distinct, sectors_8, lines_8, sectors_16, lines_16):
+    """A second number with the rest of what an access's shape says, of 38 bits."""
+    key = np.int64(distinct)
+    key = key << 8 | min(sectors_8, 255)
+    key = key << 8 | min(lines_8, 255)
+    key = key << 8 | min(sectors_16, 255)
+    return key << 8 | min(lines_16, 255)
+
+
+@njit(cache=True)
+def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, narrow, words, epoch):
     """Work out what an access looks like and remember it; `addresses` are its lanes'."""
     start = addresses[first_lane]
     for lane in range(NUM_LANES):
         steps[row, lane] = addresses[lane] - start
     space, num_bytes = rows[row, ROW_SPACE], rows[row, ROW_BYTES]
     stride = outcomes.stride_class(addresses, mask, num_bytes)
-    same = outcomes.same_address(addresses, mask) if rows[row, ROW_ATOMIC] else 0
+    same = distinct = 0
+    if rows[row, ROW_ATOMIC]:
+        same, distinct = outcomes.shared_addresses(addresses, mask)
     sectors = found = passes = 0
+    narrow[:] = 0
     if space == LOCAL:
         passes = outcomes.bank_passes(addresses, mask, num_bytes, words, epoch)
     elif space == PRIVATE:
         sectors, found = outcomes.private_lines(addresses, mask, num_bytes, scratch)
     else:
         sectors, found = outcomes.distinct_lines(
-            addresses, mask, num_bytes, start >> outcomes.LINE_SHIFT, lines[row], scratch, epoch
+            addresses, mask, num_bytes, start >> outcomes.LINE_SHIFT, lines[row], scratch, epoch, narrow
         )
     shapes[row, SHAPE_MASK] = mask
     shapes[row, SHAPE_PHASE] = phase
     shapes[row, SHAPE_LINES] = found
     shapes[row, SHAPE_KEY] = pack_shape(sectors, found, passes, same, stride)
+    shapes[row, SHAPE_MORE] = pack_more(distinct, narrow[0], narrow[1], narrow[2], narrow[3])
+    shapes[row, LAST_KEY] = EMPTY
 
 
 @njit(cache=True)
-def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, scratch, epoch):
+def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, scratch, narrow, epoch):
     """Work out the lines of an access that looks like the last one of its instruction, at another place in a line."""
     key = shapes[row, SHAPE_KEY]
-    if key >> _KEY_SHIFT & 7 == outcomes.STRIDE_UNIFORM:  # all lanes touch what one does
-        mask &= -mask
+    is_uniform = key >> _KEY_SHIFT & 7 == outcomes.STRIDE_UNIFORM  # all lanes touch what one does
     sectors, found = outcomes.distinct_lines(
-        addresses, mask, rows[row, ROW_BYTES], addresses[first_lane] >> outcomes.LINE_SHIFT, lines[row], scratch, epoch
-    )
+        addresses, mask & -mask if is_uniform else mask, rows[row, ROW_BYTES],
+        addresses[first_lane] >> outcomes.LINE_SHIFT, lines[row], scratch, epoch, narrow,
+    )  # fmt: skip
+    if is_uniform:
+        halves = (mask & 0xFFFF != 0) + (mask >> 16 != 0)
+        quarters = (mask & 0xFF != 0) + (mask >> 8 & 0xFF != 0) + (mask >> 16 & 0xFF != 0) + (mask >> 24 != 0)
+        narrow[:2] *= quarters
+        narrow[2:] *= halves
     shapes[row, SHAPE_PHASE] = phase
     shapes[row, SHAPE_LINES] = found
     others = key & ((np.int64(1) << _LINES_SHIFT) - 1)
     shapes[row, SHAPE_KEY] = (np.int64(min(sectors, 255)) << 8 | min(found, 255)) << _LINES_SHIFT | others
+    distinct = shapes[row, SHAPE_MORE] >> 32
+    shapes[row, SHAPE_MORE] = pack_more(distinct, narrow[0], narrow[1], narrow[2], narrow[3])
+    shapes[row, LAST_KEY] = EMPTY
 
 
 @njit(cache=True)
-def outcome_code(key):
+def outcome_code(key, more):
     """Hash code of a packed outcome."""
-    return _mix(np.int64(1), key)
+    return _mix(_mix(np.int64(1), key), more)
 
 
 @njit(cache=True)
-def _number_of_outcome(outcome_key, outcome_slots, scalars, key):
+def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     slot_mask = outcome_slots.shape[0] - 1
-    slot = outcome_code(key) & slot_mask
+    slot = outcome_code(key, more) & slot_mask
     while outcome_slots[slot] != EMPTY:
         number = outcome_slots[slot]
-        if outcome_key[number] == key:
+        if outcome_key[number, 0] == key and outcome_key[number, 1] == more:
             return number
         slot = (slot + 1) & slot_mask
     number = scalars[OUTCOMES]
     outcome_slots[slot] = number
-    outcome_key[number] = key
+    outcome_key[number, 0], outcome_key[number, 1] = key, more
     scalars[OUTCOMES] = number + 1
     return number
 
@@ -190,9 +213,9 @@ def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_wi
 
 @njit(cache=True)
 def consume(  # noqa: D417 (arguments that belong together are described together)
-    events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, bank_words, open_words, opened,
-    words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, new_lines, scalars, base, table, marks,
-    blocks, line_at, groups, group_blocks, state, touched,
+    events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, narrow, bank_words, open_words,
+    opened, words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, new_lines, scalars, base, table,
+    marks, blocks, line_at, groups, group_blocks, state, touched,
 ):  # fmt: skip
     """Take in events from where the last call stopped.
 
@@ -204,10 +227,10 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         rows: int64 `(static, 3)`, columns ROW_*.
         steps: int64 `(static, lane)`, shapes: int64 `(static, NUM_SHAPE)`, lines: int64 `(static, MAX_LINES, 2)`: what
             each instruction's last access looked like.
-        scratch: int64 scratch, see `outcomes.distinct_lines`; bank_words: see `outcomes.bank_passes`.
+        scratch, narrow: int64 scratch, see `outcomes.distinct_lines`; bank_words: see `outcomes.bank_passes`.
         open_words: int64 `(sub-groups, MAX_WORDS)`, opened: int64 `(sub-groups, 4)`: windows not yet ended.
         words: int64 `(capacity,)`, windows: int64 `(capacity, 3)`, window_slots: int64 `(power of two,)`: kept.
-        outcome_key: int64 `(capacity,)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
+        outcome_key: int64 `(capacity, 2)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
         lengths: int64 `(work-groups, sub-groups)`: receives the tokens of each; new_lines: int64 `(work-groups,)`:
             receives how many lines had been touched by the end of each.
@@ -280,13 +303,23 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 if differs or (is_moved and not is_cached):
                     scalars[EPOCH] += 1
                     _learn_shape(
-                        addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, bank_words,
-                        scalars[EPOCH],
+                        addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, narrow,
+                        bank_words, scalars[EPOCH],
                     )  # fmt: skip
                 elif is_moved:
                     scalars[EPOCH] += 1
                     _move_shape(
-                        addresses[at], first_lane, mask, phase, row, rows, shapes, lines, scratch, scalars[EPOCH]
+                        addresses[at],
+                        first_lane,
+                        mask,
+                        phase,
+                        row,
+                        rows,
+                        shapes,
+                        lines,
+                        scratch,
+                        narrow,
+                        scalars[EPOCH],
                     )
                 key = shapes[row, SHAPE_KEY]
                 if is_cached:
@@ -297,7 +330,9 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                     key |= pack_reuse(reuse_group, reuse_device, cold_group, cold_device)
                 if shapes[row, LAST_KEY] != key:
                     shapes[row, LAST_KEY] = key
-                    shapes[row, LAST_OUTCOME] = _number_of_outcome(outcome_key, outcome_slots, scalars, key)
+                    shapes[row, LAST_OUTCOME] = _number_of_outcome(
+                        outcome_key, outcome_slots, scalars, key, shapes[row, SHAPE_MORE]
+                    )
                 word = shapes[row, LAST_OUTCOME]
                 open_words[sub, num_words] = word
                 num_words += 1
@@ -363,8 +398,8 @@ def insert_all(slots, codes):
 
 @njit(cache=True)
 def outcome_codes(keys):
-    """Hash codes of packed outcomes."""
-    codes = np.empty_like(keys)
+    """Hash codes of packed outcomes, shape `(outcomes, 2)`."""
+    codes = np.empty(keys.shape[0], np.int64)
     for i in range(keys.shape[0]):
-        codes[i] = outcome_code(keys[i])
+        codes[i] = outcome_code(keys[i, 0], keys[i, 1])
     return codes
