@@ -58,13 +58,15 @@ class LongRuns:
         self._frames: list[_Frame] = []
         self._free_at: dict[int, int] = {}  # by header: the event from which on it is looked at again
         self._clock = 0
+        self._base = 0  # place of the first work-group that the execution was given
         self._loops: dict[int, Loop] | None = None
 
-    def run(self, groups: NDArray[np.int64], *, may_cut: bool) -> str:
+    def run(self, groups: NDArray[np.int64], *, before: NDArray[np.int64] | None = None, may_cut: bool) -> str:
         """Execute work-groups, as `Execution.run` does.
 
         Args:
-            groups: Linear numbers of the work-groups.
+            groups: Linear numbers of the work-groups, rising.
+            before: Others, rising, that are executed without a record before those of higher numbers.
             may_cut: Cut work-groups off where the budget ends, instead of giving up.
 
         Returns:
@@ -74,7 +76,13 @@ class LongRuns:
             MemoryAccessError, BarrierDivergenceError, BudgetError: As `Execution.run`.
         """
         try:
-            self._run(groups)
+            if before is None:
+                self._run(groups)
+            else:
+                pieces = np.split(before, np.searchsorted(before, groups))
+                for self._base, others in enumerate(pieces[:-1]):
+                    self._execution.run(others)
+                    self._run(groups[self._base : self._base + 1])
         except BudgetError:
             if not may_cut:
                 raise
@@ -85,7 +93,7 @@ class LongRuns:
         """Keep what was executed; end the work-groups that were not."""
         execution, recorder = self._execution, self._recorder
         recorder.consume(*execution.record())
-        position = execution.place[0]
+        position = self._base + execution.place[0]
         recorder.consume(np.full((len(groups) - position, 2), MARK_GROUP_END, np.uint32), np.zeros((0, 32), np.int64))
         return (
             f"cut off after {execution.num_executed:,} sub-group instructions, in work-group {position + 1} of the "
@@ -184,7 +192,7 @@ class LongRuns:
             factor = (frame.skipped + done + after) / done
             self._recorder.weigh(frame.first, end, factor)
             if len(self._frames) == 1:
-                self.extra_lines[self._execution.place[0]] += (factor - 1) * (lines - frame.lines)
+                self.extra_lines[self._base + self._execution.place[0]] += (factor - 1) * (lines - frame.lines)
             self._skip(frame.loop, after, active)
             left -= after
             if frame.strata and after == 0:  # the burst ran into the next stratum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +12,15 @@ from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.long_runs import LongRuns
+from perfvec.program.pilot import MOST_GROUPS, MOST_INSTRUCTIONS, Pilot, try_out
 from perfvec.program.record import Recorder, is_counted_atomic
 from perfvec.program.registers import most_live_registers
-from perfvec.program.sampling import Sample, sample_groups
+from perfvec.program.sampling import Sample, choose_groups, sample_groups
 from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
@@ -25,9 +29,12 @@ if TYPE_CHECKING:
     from perfvec.program.control_flow import ControlFlow
 
 DEFAULT_GROUPS = 48
-FEWEST_GROUPS = 8
+# Work-groups of a default trace, at least: if these are not more than so many sub-group instructions, and in any case.
+FEWEST_GROUPS, FEWEST_INSTRUCTIONS, FEWEST_LONG_GROUPS = 8, 16_000_000, 4
 # Sub-group instructions after which a default trace takes no further work-groups.
 SAMPLE_INSTRUCTIONS = 1_500_000
+# Share of executed segments by which traced work-groups may differ from what they do when others run before them.
+SAME_WITHIN = 0.002
 
 
 def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, budget: int | None = None) -> Trace:
@@ -35,8 +42,8 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
 
     Args:
         launch: What to trace.
-        work_groups: About how many work-groups to execute; None for all of them. Where they are long, fewer are taken,
-            at least `FEWEST_GROUPS`.
+        work_groups: About how many work-groups to record; None for all of them. Where they are long, fewer are taken,
+            at least `FEWEST_GROUPS`, or `FEWEST_LONG_GROUPS` if they are very long.
         budget: Most sub-group instructions to execute before giving up. Where it is None, work-groups that run past
             `DEFAULT_BUDGET` are cut off, and the trace's caveat says so.
 
@@ -55,22 +62,30 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     static = make_static_table(compiled.native)
     limit = DEFAULT_BUDGET if budget is None else budget
     contents: dict[int, Contents] = {}
-    execution = Execution(compiled, launch, budget=limit, contents=contents)
-    most = execution.num_work_groups if work_groups is None else work_groups
-    sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
-    if work_groups is not None:
-        probe = Execution(compiled, launch, budget=min(limit, SAMPLE_INSTRUCTIONS), contents=contents)
-        sample = _shorten(sample, probe, may_run_over=limit > SAMPLE_INSTRUCTIONS)
-    recorder = Recorder(
-        compiled.native,
-        static,
-        num_sub_groups=execution.num_sub_groups,
-        groups=sample.groups,
-        weights=sample.weights,
-        memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
-    )
-    runs = LongRuns(execution, recorder, len(sample.groups))
-    caveat = runs.run(sample.groups, may_cut=budget is None)
+
+    def execution_of(limit: int) -> Execution:
+        return Execution(compiled, launch, budget=limit, contents=contents)
+
+    seed = int(launch.digest[:8], 16)
+    if work_groups is None:
+        sample, pilot = sample_groups(launch.num_groups, most=math.prod(launch.num_groups)), None
+    else:
+        sample, pilot = _choose(launch, static, execution_of, most=work_groups, limit=limit, seed=seed)
+    for before in (None, pilot):
+        execution = execution_of(limit)
+        recorder = Recorder(
+            compiled.native,
+            static,
+            num_sub_groups=execution.num_sub_groups,
+            groups=sample.groups,
+            weights=sample.weights,
+            memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
+        )
+        runs = LongRuns(execution, recorder, len(sample.groups))
+        others = None if before is None else np.setdiff1d(before.sample.groups, sample.groups)
+        caveat = runs.run(sample.groups, before=others, may_cut=budget is None)
+        if pilot is None or _is_as_in(pilot, sample, execution):
+            break
     tables, contention = recorder.tables(), recorder.atomics.contention()
     static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
     return Trace(
@@ -93,24 +108,45 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     )
 
 
-def _shorten(sample: Sample, probe: Execution, *, may_run_over: bool) -> Sample:
-    """Take fewer work-groups where one alone, run without record, shows that they are long."""
-    if len(sample.groups) <= FEWEST_GROUPS:
-        return sample
-    compiled, launch = probe.compiled, probe.launch
-    fewest = sample_groups(launch.num_groups, most=FEWEST_GROUPS, seed=int(launch.digest[:8], 16))
+def _choose(
+    launch: Launch, static: StaticTable, execution_of: Callable[[int], Execution], *, most: int, limit: int, seed: int
+) -> tuple[Sample, Pilot | None]:
+    """The work-groups to trace, and what was learned from trying some out, if that decided.
+
+    Fewer are taken where one alone, run without record, shows that they are long.
+    """
+    sample = sample_groups(launch.num_groups, most=most, seed=seed)
+    if len(sample.groups) <= FEWEST_LONG_GROUPS:
+        return sample, None
+    probe = execution_of(min(limit, FEWEST_INSTRUCTIONS))
     try:
         probe.run([int(sample.groups[len(sample.groups) // 2])])
     except BudgetError:
-        if not may_run_over:
+        if limit <= FEWEST_INSTRUCTIONS:
             raise
-        return fewest
-    sizes = np.array([len(s.body) + 1 for s in compiled.native.segments])
-    instructions = int(probe.segment_count @ sizes)
-    fits = max(FEWEST_GROUPS, SAMPLE_INSTRUCTIONS // max(instructions, 1))
-    if fits >= len(sample.groups):
-        return sample
-    return sample_groups(launch.num_groups, most=fits, seed=int(launch.digest[:8], 16))
+        return sample_groups(launch.num_groups, most=FEWEST_LONG_GROUPS, seed=seed), None
+    instructions = max(1, int(probe.segment_count @ np.diff(static.start)))
+    most = min(most, _fit(instructions))
+    tried = sample_groups(launch.num_groups, most=min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions), seed=seed)
+    if len(tried.groups) > most and (pilot := try_out(execution_of(min(limit, 2 * MOST_INSTRUCTIONS)), tried)):
+        behaviour = pilot.behaviour(static)
+        if (behaviour != behaviour[0]).any():
+            per_group = float(tried.weights @ pilot.segments @ np.diff(static.start)) / float(tried.weights.sum())
+            most = min(most, _fit(per_group))
+            return choose_groups(tried, behaviour, num_groups=launch.num_groups, most=most, seed=seed), pilot
+    return sample_groups(launch.num_groups, most=most, seed=seed), None
+
+
+def _fit(instructions: float) -> int:
+    """How many work-groups of so many sub-group instructions a default trace has at most."""
+    fewest = max(FEWEST_LONG_GROUPS, min(FEWEST_GROUPS, int(FEWEST_INSTRUCTIONS / instructions)))
+    return max(fewest, int(SAMPLE_INSTRUCTIONS / instructions))
+
+
+def _is_as_in(pilot: Pilot, sample: Sample, execution: Execution) -> bool:
+    """Whether traced work-groups did what they did when others ran before them."""
+    expected = pilot.segments[np.isin(pilot.sample.groups, sample.groups)].sum(axis=0)
+    return bool(np.abs(execution.segment_count - expected).sum() <= SAME_WITHIN * expected.sum())
 
 
 def _context(
