@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -11,7 +12,8 @@ from perfvec.program.classify import CLASS_INDEX
 from perfvec.program.contention import AtomicInstructions, AtomicLog
 from perfvec.program.control_flow import ControlFlowLog
 from perfvec.program.core import lines, outcomes, windows
-from perfvec.trace_data import MEMORY_DTYPE, SUB_GROUP_DTYPE
+from perfvec.program.sampling import neighbourhoods
+from perfvec.trace_data import LINE_BYTES, MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +63,8 @@ class Recorder:
         native: The kernel.
         static: Its static table.
         num_sub_groups: Sub-groups of a work-group.
-        groups: Linear numbers of the work-groups that will be executed, in that order.
+        groups: Linear numbers of the work-groups that will be recorded, rising.
+        num_groups: Work-groups of the launch in each dimension.
         weights: Work-groups of the launch that each stands for.
         memory_bytes: Size of each memory by its number.
 
@@ -77,6 +80,7 @@ class Recorder:
         *,
         num_sub_groups: int,
         groups: NDArray[np.int64],
+        num_groups: tuple[int, ...],
         weights: NDArray[np.float64],
         memory_bytes: dict[int, int],
     ) -> None:
@@ -103,9 +107,9 @@ class Recorder:
         self._outcome_key = np.zeros((1 << 10, 2), np.int64)
         self._outcome_slots = np.full(1 << 10, windows.EMPTY)
         self._stream = np.zeros(1 << 14, np.int64)
-        self._groups, self._weights = groups, weights
+        self._groups, self._weights, self._memory_bytes = groups, weights, memory_bytes
         self._lengths = np.zeros((len(groups), num_sub_groups), np.int64)
-        self._lines_by_then = np.zeros(len(groups), np.int64)
+        self._places = neighbourhoods(groups, num_groups)
         self._scalars = np.zeros(7, np.int64)
         line_table, base = lines.new_table(memory_bytes)
         self._lines = base, line_table
@@ -119,10 +123,32 @@ class Recorder:
             native.segments, np.diff(static.start), num_sub_groups=num_sub_groups, weights=weights
         )
 
-    @property
-    def new_lines(self) -> NDArray[np.int64]:
-        """How many cache lines each work-group was the first to touch."""
-        return np.diff(self._lines_by_then, prepend=0)
+    def num_lines(self) -> float:
+        """How many cache lines the launch touches, estimated.
+
+        Of each memory, with s and d lines that one and two places of the grid touched (neighbouring work-groups), and
+        u that the other work-groups would add if each line of one place stood for lines of their own:
+
+            lines + f (1 - exp(-u / f)), f = s² / 2 d, or lines + u where d = 0; at most all there are
+
+        Places that are close do not count as two, since work-groups share lines at their edges, which says nothing of
+        those far away; d is scaled up for that.
+
+        Source:
+            Chao, "Estimating the population size for capture-recapture data with unequal catchability", Biometrics 43,
+            1987: f, lines not touched yet; Colwell et al., "Models and estimators linking individual-based and
+            sample-based rarefaction, extrapolation and comparison of assemblages", J. Plant Ecol. 5, 2012, eq. 18.
+        """
+        base, table = self._lines
+        total, places = 0.0, int(self._places.max()) + 1
+        far = math.comb(max(places - lines.NEAR, 0), 2)  # pairs of places that are
+        for number, num_bytes in self._memory_bytes.items():
+            rows = table[base[number] : base[number] + -(-num_bytes // LINE_BYTES)]
+            found, single, weighted, double = lines.count_seen(rows, self._weights)
+            more = weighted - single
+            unseen = single**2 * far / (2 * double * math.comb(places, 2)) if double else np.inf
+            total += min(found + (-unseen * np.expm1(-more / unseen) if 0 < unseen < np.inf else more), len(rows))
+        return total
 
     @np.errstate(over="ignore")  # hash codes wrap
     def consume(self, events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
@@ -159,7 +185,7 @@ class Recorder:
         """What `windows.consume` fills, in its order."""
         return [
             *self._layout, *self._accesses, *self._open, self._words, self._windows, self._window_slots,
-            self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._lines_by_then, self._scalars,
+            self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._places, self._scalars,
             *self._lines, *self._marks, *self._line_state,
         ]  # fmt: skip
 

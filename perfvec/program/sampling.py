@@ -106,6 +106,30 @@ def choose_groups(
     return Sample(groups=known.groups[chosen], weights=weights)
 
 
+def neighbourhoods(groups: NDArray[np.int64], num_groups: tuple[int, ...]) -> NDArray[np.int64]:
+    """A number for each set of work-groups that lie side by side, diagonally or one after another; shape `(groups,)`.
+
+    Args:
+        groups: Linear numbers, rising.
+        num_groups: Work-groups in each dimension.
+    """
+    if len(groups) == math.prod(num_groups):
+        return np.zeros(len(groups), np.int64)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    places = np.stack(np.unravel_index(groups, num_groups[::-1]))
+    offsets = np.stack(np.meshgrid(*[(-1, 0, 1)] * len(num_groups), indexing="ij")).reshape(len(num_groups), -1)
+    near = places[:, :, None] + offsets[:, None, :]
+    is_inside = ((near >= 0) & (near < np.array(num_groups[::-1])[:, None, None])).all(axis=0)
+    found = np.where(is_inside, np.ravel_multi_index(tuple(near), num_groups[::-1], mode="clip"), -1)
+    found = np.concatenate([found, groups[:, None] + 1], axis=1)
+    at = np.minimum(np.searchsorted(groups, found), len(groups) - 1)
+    first, which = np.nonzero(groups[at] == found)
+    pairs = coo_array((np.ones(len(first)), (first, at[first, which])), shape=(len(groups),) * 2)
+    return connected_components(pairs, directed=False)[1].astype(np.int64)
+
+
 def _thin(place: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """About `most` positions, at least one of each class of places: runs of neighbours, where there are such."""
     chosen = []

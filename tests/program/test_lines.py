@@ -18,10 +18,13 @@ Access = Sequence[tuple[int, int]]  # lines and the sectors of each
 class Touched:
     """The tables under test, which grow as their owner would let them."""
 
-    def __init__(self, *, num_groups: int = 1, memory_bytes: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, *, num_groups: int = 1, memory_bytes: dict[int, int] | None = None, places: Sequence[int] | None = None
+    ) -> None:
         self.table, self.base = lines.new_table(memory_bytes or {0: 128 * 4096})
         self.marks = lines.new_marks(1024)
         self.groups = lines.new_groups(num_groups)
+        self.places = np.zeros(num_groups, np.int64) if places is None else np.array(places)
         self.state, self.rows = np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
 
     def touch(self, access: Access) -> tuple[int, ...]:
@@ -35,7 +38,7 @@ class Touched:
         )  # fmt: skip
 
     def next_group(self) -> None:
-        lines.next_group(self.state, *self.marks[:2])
+        lines.next_group(self.state, self.table, *self.marks, self.places)
 
 
 class Twin:
@@ -72,6 +75,17 @@ def test_sectors_are_cold_once():
     assert [touched.touch([(7, bits)])[2:] for bits in (0b0011, 0b0110, 0b1111)] == [(2, 2), (1, 1), (1, 1)]
     touched.next_group()
     assert touched.touch([(7, 0b1001)])[2:] == (2, 0)
+
+
+def test_lines_by_how_many_places_touch_them():
+    touched = Touched(num_groups=5, places=(0, 0, 3, 6, 6))
+    for group in ([1, 2, 3, 9], [2, 4], [3, 5], [3, 5, 6], [6]):
+        touched.touch([(line, 1) for line in group])
+        touched.touch([(group[0], 1)])
+        touched.next_group()
+    # Place 0 alone: 1, 2, 4, 9; place 6 alone: 6; two places: 5; three: 3. The last work-group counts.
+    weights = np.array([1.0, 10.0, 100.0, 1000.0, 10000.0])
+    assert lines.count_seen(touched.table, weights) == (7, 5, 1 + 10 + 10 + 1 + 10000, 1)
 
 
 def test_between_work_groups_by_hand():

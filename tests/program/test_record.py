@@ -44,6 +44,7 @@ def record(launch: Any, *, most_groups: int = 6) -> tuple[Recorder, dict, Static
         static,
         num_sub_groups=execution.num_sub_groups,
         groups=groups,
+        num_groups=(len(groups),),
         weights=np.full(len(groups), 1.5),
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
@@ -179,6 +180,7 @@ def record_made_up(made_up: MadeUp, num_sub_groups: int) -> dict[str, np.ndarray
         made_up.static,
         num_sub_groups=num_sub_groups,
         groups=groups,
+        num_groups=(len(groups),),
         weights=np.ones(len(groups)),
         memory_bytes={3: 1 << 20},
     )

@@ -214,7 +214,7 @@ def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_wi
 @njit(cache=True)
 def consume(  # noqa: D417 (arguments that belong together are described together)
     events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, narrow, bank_words, open_words,
-    opened, words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, new_lines, scalars, base, table,
+    opened, words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, places, scalars, base, table,
     marks, blocks, line_at, groups, group_blocks, state, touched,
 ):  # fmt: skip
     """Take in events from where the last call stopped.
@@ -232,8 +232,8 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         words: int64 `(capacity,)`, windows: int64 `(capacity, 3)`, window_slots: int64 `(power of two,)`: kept.
         outcome_key: int64 `(capacity, 2)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
-        lengths: int64 `(work-groups, sub-groups)`: receives the tokens of each; new_lines: int64 `(work-groups,)`:
-            receives how many lines had been touched by the end of each.
+        lengths: int64 `(work-groups, sub-groups)`: receives the tokens of each.
+        places: int64 `(work-groups,)`: the neighbourhood that each belongs to.
         scalars: int64 `(7,)`; EVENT and ROW say where to go on.
         base, table, marks, blocks, line_at, groups, group_blocks, state, touched: see `lines.touch`.
 
@@ -259,8 +259,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
                 lengths[group, sub] = opened[sub, OPEN_TOTAL]
                 opened[sub, OPEN_TOTAL] = 0
-            new_lines[group] = state[reuse.ALL_LINES]
-            reuse.next_group(state, marks, blocks)
+            reuse.next_group(state, table, marks, blocks, line_at, places)
             scalars[EVENT] += 1
             continue
         size, num_sites = segments[segment, SEG_SIZE], segments[segment, SEG_SITES]
