@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace bench-sampling conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-sampling bench-corpus conformance opencl piglit clean
 
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
@@ -29,6 +29,10 @@ bench-trace: $(VENV)/installed
 
 bench-sampling: $(VENV)/installed
 	$(BIN)/python experiments/bench/sampling.py
+
+# A default trace of every launch of the suites: the slowest and the largest; minutes.
+bench-corpus: $(VENV)/installed
+	$(BIN)/python experiments/bench/corpus_traces.py
 
 # OpenCL program tests that others wrote, on our executor, Oclgrind and PoCL; ends in one line of JSON.
 conformance: $(VENV)/installed opencl piglit

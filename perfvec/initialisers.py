@@ -63,9 +63,13 @@ def _indices(rng: np.random.Generator, count: int, dtype: np.dtype, high: float)
 def _near_indices(
     rng: np.random.Generator, count: int, dtype: np.dtype, high: float, spread: float
 ) -> NDArray[np.generic]:
-    centre = np.arange(count) * (high / max(count, 1))
-    noise = np.resize(rng.uniform(-spread, spread, min(count, RANDOM_PERIOD)), count)
-    return _cast(np.clip(centre + noise, 0, max(high - 1, 0)), dtype)
+    noise = rng.uniform(-spread, spread, min(count, RANDOM_PERIOD))
+    values = np.empty(count, dtype)
+    for start in range(0, count, RANDOM_PERIOD):  # in pieces, for the centres are wider than the indices
+        end = min(start + RANDOM_PERIOD, count)
+        centre = np.arange(start, end) * (high / max(count, 1))
+        values[start:end] = _cast(np.clip(centre + noise[: end - start], 0, max(high - 1, 0)), dtype)
+    return values
 
 
 def _permutation(rng: np.random.Generator, count: int, dtype: np.dtype) -> NDArray[np.generic]:

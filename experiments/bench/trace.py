@@ -2,8 +2,9 @@
 
 Both run single-threaded on one core, in turns. Ours is the whole of `perfvec trace` and what the model needs: execute
 every work-group, record, write the file, make features. Oclgrind's is the plain kernel run, without any plugin, of its
-own default build. Compiling is left out of both. A lane-instruction is one executed by one work-item; each side's own
-count is divided by its own time. The last line is JSON.
+own default build. Compiling is left out of both. A lane-instruction is one executed by one work-item, never one that a
+sample stands for; each side's own count is divided by its own time. The counts differ, since each side optimises in
+its own way; the column `time` is the plain ratio of seconds. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     rates, ratios, time_ratios = {}, {}, {}
-    sys.stdout.write(f"{'kernel':16}{'ours':>10}{'oclgrind':>11}{'ratio':>8}{'time':>8}   (M lane-instructions/s)\n")
+    sys.stdout.write(
+        f"{'kernel':16}{'ours':>10}{'oclgrind':>11}{'ratio':>8}{'time':>8}   (M executed lane-instructions/s)\n"
+    )
     for label, name in LAUNCHES.items():
         launch = find(name)
         ours(launch)  # compiles

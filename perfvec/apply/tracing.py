@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perfvec.errors import FormatError
+from perfvec.errors import ConfigError, FormatError
 from perfvec.launch import FORMAT as LAUNCH_FORMAT
 from perfvec.launch import Launch
 from perfvec.trace_data import FORMAT as TRACE_FORMAT
@@ -26,9 +26,12 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
         budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
 
     Raises:
+        ConfigError: `work_groups` is below 1.
         PerfVecError: The source does not compile, the kernel or its arguments are not as given, or the kernel does
             what it must not: see `perfvec.program.tracer.trace_launch`.
     """
+    if isinstance(work_groups, int) and work_groups < 1:
+        raise ConfigError(f"work_groups is {work_groups}; give 1 or more, or all")
     from perfvec.program.executor import DEFAULT_BUDGET
     from perfvec.program.tracer import DEFAULT_GROUPS, trace_launch
 

@@ -1,7 +1,8 @@
 """Buffers of a launch in memory, made as quickly as they are touched.
 
 A sample of a launch's work-groups touches little of its buffers, and random contents repeat. So one period is
-generated, and its pages are mapped again and again, copied when they are written.
+generated, and its pages are mapped again and again, copied when they are written. A launch whose work-groups are tried
+out before they are traced has its contents made once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import sys
 import weakref
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -25,26 +26,41 @@ if TYPE_CHECKING:
 ALIGN = 128
 _MAP_FIXED = 0x10
 _KEPT_PERIODS = 8
+_LEAST_MAPPED = 1 << 16  # below, a copy is quicker than a mapping
 
 
-def make_buffer(arg: BufferArg) -> NDArray[np.uint8]:
-    """Make the contents of a buffer, writable, at an address that is a multiple of `ALIGN`.
+@final
+class Contents:
+    """What a buffer holds at first. Any number of buffers start from it, each with its own copy of what it writes."""
 
-    Returns:
-        Shape `(arg.num_bytes,)`.
-    """
-    if arg.data is None and arg.initialiser.name == "constant" and not any(arg.initialiser.parameters):
-        return aligned_zeros(arg.num_bytes)  # zeroed pages are mapped when they are touched
-    period = arg.one_period()
-    is_short = arg.data is None and period.count * period.element.num_lanes_stored <= RANDOM_PERIOD
-    contents = (_short_contents(str(period)) if is_short else period.array()).view(np.uint8)
-    if len(contents) < arg.num_bytes and sys.platform == "linux" and len(contents) % mmap.PAGESIZE == 0:
-        return _mapped_again(contents, arg.num_bytes)
-    buffer = aligned_zeros(arg.num_bytes)
-    for start in range(0, arg.num_bytes, len(contents)):
-        piece = buffer[start : start + len(contents)]
-        piece[:] = contents[: len(piece)]
-    return buffer
+    def __init__(self, arg: BufferArg) -> None:
+        self._num_bytes = arg.num_bytes
+        self._file = -1
+        self._bytes = np.zeros(0, np.uint8)
+        if arg.data is None and arg.initialiser.name == "constant" and not any(arg.initialiser.parameters):
+            return  # zeroed pages are mapped when they are touched
+        period = arg.one_period()
+        is_short = arg.data is None and period.count * period.element.num_lanes_stored <= RANDOM_PERIOD
+        self._bytes = (_short_contents(str(period)) if is_short else period.array()).view(np.uint8)
+        is_whole, is_paged = len(self._bytes) == arg.num_bytes, len(self._bytes) % mmap.PAGESIZE == 0
+        if sys.platform == "linux" and arg.num_bytes >= _LEAST_MAPPED and (is_whole or is_paged):
+            self._file = os.memfd_create("perfvec")
+            weakref.finalize(self, os.close, self._file)
+            self._period = len(self._bytes)
+            written = 0
+            while written < self._period:
+                written += os.write(self._file, self._bytes[written:].data)
+            self._bytes = np.zeros(0, np.uint8)
+
+    def buffer(self) -> NDArray[np.uint8]:
+        """Make a buffer, writable, at an address that is a multiple of `ALIGN`; shape `(num_bytes,)`."""
+        if self._file >= 0:
+            return _mapped_again(self._file, self._period, self._num_bytes)
+        buffer = aligned_zeros(self._num_bytes)
+        for start in range(0, self._num_bytes, len(self._bytes) or self._num_bytes):
+            piece = buffer[start : start + len(self._bytes)]
+            piece[:] = self._bytes[: len(piece)]
+        return buffer
 
 
 def aligned_zeros(num_bytes: int) -> NDArray[np.uint8]:
@@ -64,23 +80,19 @@ def _short_contents(text: str) -> NDArray[np.generic]:
     return contents
 
 
-def _mapped_again(contents: NDArray[np.uint8], num_bytes: int) -> NDArray[np.uint8]:
-    """Contents repeated over `num_bytes` by mapping the same pages, privately."""
+def _mapped_again(file: int, period: int, num_bytes: int) -> NDArray[np.uint8]:
+    """The first `period` bytes of a file repeated over `num_bytes` by mapping the same pages, privately."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t) + (ctypes.c_int,) * 3 + (ctypes.c_long,)
     libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
     size = -(-num_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
-    handle = os.memfd_create("perfvec")
-    try:
-        os.write(handle, contents.data)
-        access = mmap.PROT_READ | mmap.PROT_WRITE
-        base = _checked(libc.mmap(None, size, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0))
-        for start in range(0, size, len(contents)):
-            length = min(len(contents), size - start)
-            _checked(libc.mmap(base + start, length, access, mmap.MAP_PRIVATE | _MAP_FIXED, handle, 0))
-    finally:
-        os.close(handle)
+    access = mmap.PROT_READ | mmap.PROT_WRITE
+    base = _checked(libc.mmap(None, size, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0))
+    step = -(-period // mmap.PAGESIZE) * mmap.PAGESIZE  # more than the period only where it is the whole
+    for start in range(0, size, step):
+        length = min(step, size - start)
+        _checked(libc.mmap(base + start, length, access, mmap.MAP_PRIVATE | _MAP_FIXED, file, 0))
     memory = (ctypes.c_uint8 * num_bytes).from_address(base)
     weakref.finalize(memory, libc.munmap, base, size)
     return np.ctypeslib.as_array(memory)

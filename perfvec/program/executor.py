@@ -14,7 +14,7 @@ import numpy as np
 from perfvec.arguments import Argument, ImageArg, LocalArg, SamplerArg, ScalarArg
 from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
 from perfvec.program.accesses import CONSTANT, LOCAL, PRIVATE
-from perfvec.program.buffers import aligned_zeros, make_buffer
+from perfvec.program.buffers import Contents, aligned_zeros
 from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
 from perfvec.program.frontend import compile_kernel
 from perfvec.program.images import coordinates_outside
@@ -77,10 +77,25 @@ class BoundMemory:
 
 @final
 class Execution:
-    """One launch being executed: its memory and the state of the work-group at hand."""
+    """One launch being executed: its memory and the state of the work-group at hand.
 
-    def __init__(self, compiled: CompiledKernel, launch: Launch, *, budget: int = DEFAULT_BUDGET) -> None:
+    Args:
+        compiled: Its kernel.
+        launch: The launch.
+        budget: Most sub-group instructions to execute.
+        contents: Of its buffers by argument position, as far as another execution of it has made them; filled here.
+    """
+
+    def __init__(
+        self,
+        compiled: CompiledKernel,
+        launch: Launch,
+        *,
+        budget: int = DEFAULT_BUDGET,
+        contents: dict[int, Contents] | None = None,
+    ) -> None:
         self.compiled, self.launch = compiled, launch
+        self._contents = {} if contents is None else contents
         self._context = np.zeros(len(CONTEXT), np.int64)
         self._keep_alive: list[NDArray[np.generic]] = [self._context]
         self.memories: dict[int, BoundMemory] = {}
@@ -210,7 +225,9 @@ class Execution:
         memory = Memory(number=number, name=parameter.name[1:], num_bytes=argument.num_bytes)
         if isinstance(argument, LocalArg):
             return self._bind_local(memory).to_bytes(8, "little")
-        array = make_buffer(argument)
+        if position not in self._contents:
+            self._contents[position] = Contents(argument)
+        array = self._contents[position].buffer()
         self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
 

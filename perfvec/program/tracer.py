@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfvec.program.classify import StaticTable, make_static_table
-from perfvec.program.executor import DEFAULT_BUDGET, CompiledKernel, Execution, compile_launch
+from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.record import Recorder
 from perfvec.program.registers import most_live_registers
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
+    from perfvec.program.buffers import Contents
     from perfvec.program.contention import Contention
 
 DEFAULT_GROUPS = 48
@@ -46,11 +47,12 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     """
     compiled = compile_launch(launch)
     static = make_static_table(compiled.native)
-    execution = Execution(compiled, launch, budget=budget)
+    contents: dict[int, Contents] = {}
+    execution = Execution(compiled, launch, budget=budget, contents=contents)
     most = execution.num_work_groups if work_groups is None else work_groups
     sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
     if work_groups is not None:
-        sample = _shorten(sample, compiled, launch, budget)
+        sample = _shorten(sample, Execution(compiled, launch, budget=budget, contents=contents))
     recorder = Recorder(
         compiled.native,
         static,
@@ -77,12 +79,12 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
     )
 
 
-def _shorten(sample: Sample, compiled: CompiledKernel, launch: Launch, budget: int) -> Sample:
+def _shorten(sample: Sample, probe: Execution) -> Sample:
     """Take fewer work-groups where one alone, run without record, shows that they are long."""
     if len(sample.groups) <= FEWEST_GROUPS:
         return sample
-    probe = Execution(compiled, launch, budget=budget)
     probe.run([int(sample.groups[len(sample.groups) // 2])])
+    compiled, launch = probe.compiled, probe.launch
     sizes = np.array([len(s.body) + 1 for s in compiled.native.segments])
     instructions = int(probe.segment_count @ sizes)
     fits = max(FEWEST_GROUPS, SAMPLE_INSTRUCTIONS // max(instructions, 1))

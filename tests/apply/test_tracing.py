@@ -6,7 +6,7 @@ import h5py
 import pytest
 
 from perfvec.apply.tracing import launch_of, read_stored, trace
-from perfvec.errors import BudgetError, FormatError
+from perfvec.errors import BudgetError, ConfigError, FormatError
 from perfvec.trace_data import Trace
 from tests.apply.tiny import suites
 
@@ -39,5 +39,7 @@ def test_the_number_of_work_groups_and_the_budget_are_passed_on(tmp_path: Path):
     traced = trace(launch, work_groups=10)
     assert len(set(traced.sub_groups["work_group"].tolist())) <= 12
     assert len(set(trace(launch, work_groups="all").sub_groups["work_group"].tolist())) == 40
+    with pytest.raises(ConfigError, match="work_groups is 0; give 1 or more, or all"):
+        trace(launch, work_groups=0)
     with pytest.raises(BudgetError, match="ran past the budget of 10 "):
         trace(launch, budget=10)

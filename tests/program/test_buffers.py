@@ -7,7 +7,7 @@ import pytest
 
 from perfvec.arguments import BufferArg, ElementType, parse_argument
 from perfvec.initialisers import RANDOM_PERIOD, Initialiser
-from perfvec.program.buffers import ALIGN, make_buffer
+from perfvec.program.buffers import ALIGN, Contents
 
 
 @pytest.mark.parametrize(
@@ -22,19 +22,21 @@ from perfvec.program.buffers import ALIGN, make_buffer
         f"buffer:float32x3:{RANDOM_PERIOD}:normal(0,1)",
         f"buffer:int32:{RANDOM_PERIOD + 3}:arange(5,2)",
         f"buffer:int32:{RANDOM_PERIOD + 3}:permutation",
+        f"buffer:int32:{2 * RANDOM_PERIOD + 3}:near_indices(1000000,50)",
     ],
 )
 def test_contents(text: str):
     arg = parse_argument(text, position=2)
     assert isinstance(arg, BufferArg)
-    buffer, again = make_buffer(arg), make_buffer(arg)
+    contents = Contents(arg)
+    buffer, again = contents.buffer(), contents.buffer()
     expected = arg.array().view(np.uint8)
     assert np.array_equal(buffer, expected)
     assert buffer.ctypes.data % ALIGN == 0
     # Writing to one leaves the other, and those made later, as they were.
     buffer[:] = 255
     assert np.array_equal(again, expected)
-    assert np.array_equal(make_buffer(arg), expected)
+    assert np.array_equal(contents.buffer(), expected)
 
 
 def test_given_data():
@@ -42,6 +44,7 @@ def test_given_data():
     arg = BufferArg(
         element=ElementType(scalar="int16"), count=10, initialiser=Initialiser(name="constant"), data=data.tobytes()
     )
-    buffer = make_buffer(arg)
+    contents = Contents(arg)
+    buffer = contents.buffer()
     buffer[0] += 1
-    assert np.array_equal(make_buffer(arg).view(np.int16), data)
+    assert np.array_equal(contents.buffer().view(np.int16), data)

@@ -48,6 +48,7 @@ NUM_SHAPE = 6
 # What `consume` returns.
 FINISHED, NEEDS_WORDS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_MARKS = range(6)
 _LANES_SHIFT = 6  # of a part's word: lanes below
+_LINES_SHIFT = 45  # of a packed outcome: sectors and lines above, what does not depend on the place in a line below
 _KEY_SHIFT = 28  # of a packed outcome: what an access's shape says, above what its lines have been through
 
 
@@ -97,6 +98,21 @@ def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, l
     shapes[row, SHAPE_PHASE] = phase
     shapes[row, SHAPE_LINES] = found
     shapes[row, SHAPE_KEY] = pack_shape(sectors, found, passes, same, stride)
+
+
+@njit(cache=True)
+def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, scratch, epoch):
+    """Work out the lines of an access that looks like the last one of its instruction, at another place in a line."""
+    key = shapes[row, SHAPE_KEY]
+    if key >> _KEY_SHIFT & 7 == outcomes.STRIDE_UNIFORM:  # all lanes touch what one does
+        mask &= -mask
+    sectors, found = outcomes.distinct_lines(
+        addresses, mask, rows[row, ROW_BYTES], addresses[first_lane] >> outcomes.LINE_SHIFT, lines[row], scratch, epoch
+    )
+    shapes[row, SHAPE_PHASE] = phase
+    shapes[row, SHAPE_LINES] = found
+    others = key & ((np.int64(1) << _LINES_SHIFT) - 1)
+    shapes[row, SHAPE_KEY] = (np.int64(min(sectors, 255)) << 8 | min(found, 255)) << _LINES_SHIFT | others
 
 
 @njit(cache=True)
@@ -252,7 +268,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 # Where words lie in banks, or interleaved by lane, only the place in a word matters.
                 is_cached = space != LOCAL and space != PRIVATE
                 phase = start & (outcomes.LINE_BYTES - 1 if is_cached else 3)
-                differs = (shapes[row, SHAPE_MASK] ^ mask) | (shapes[row, SHAPE_PHASE] ^ phase)
+                differs = shapes[row, SHAPE_MASK] ^ mask
                 if differs == 0:
                     if mask == ALL_LANES:
                         for lane in range(NUM_LANES):
@@ -260,12 +276,18 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                     else:
                         for lane in range(NUM_LANES):
                             differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
-                if differs:
+                is_moved = shapes[row, SHAPE_PHASE] != phase
+                if differs or (is_moved and not is_cached):
                     scalars[EPOCH] += 1
                     _learn_shape(
                         addresses[at], first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, bank_words,
                         scalars[EPOCH],
                     )  # fmt: skip
+                elif is_moved:
+                    scalars[EPOCH] += 1
+                    _move_shape(
+                        addresses[at], first_lane, mask, phase, row, rows, shapes, lines, scratch, scalars[EPOCH]
+                    )
                 key = shapes[row, SHAPE_KEY]
                 if is_cached:
                     reuse_group, reuse_device, cold_group, cold_device = reuse.touch(

@@ -1,0 +1,108 @@
+"""`make bench-corpus`: a default trace of each launch of the suites, and which took longest and most memory.
+
+Time is that of the whole: compile, execute the sampled work-groups, record, make features, write the file. Memory is
+the process's peak resident size while it does, buffers, compiler and Python included. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from perfvec.apply.encoding import launch_input
+from perfvec.apply.tracing import trace
+from perfvec.corpus.suite import SuiteLaunch, load_suites
+from perfvec.errors import PerfVecError
+from perfvec.report.tables import Column, Table, render
+
+SLOWEST = 10
+MOST_SECONDS = 2.0
+MOST_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one launch took."""
+
+    name: str
+    trace_s: float
+    peak_bytes: int
+    failure: str = ""
+
+
+def peak_bytes() -> int:
+    """The process's peak resident size since `forget_peak`."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
+
+
+def forget_peak() -> None:
+    """Let the peak begin at what is resident now (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def cost_of(entry: SuiteLaunch) -> Cost:
+    """Trace one launch as `perfvec trace` does, make its features, write its file."""
+    forget_peak()
+    failure = ""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        try:
+            traced = trace(entry.launch)
+            launch_input(traced)
+            traced.save(Path(folder) / "trace.h5")
+        except PerfVecError as error:
+            failure = f"{type(error).__name__}: {error}"
+        trace_s = time.perf_counter() - start
+    return Cost(name=entry.name, trace_s=trace_s, peak_bytes=peak_bytes(), failure=failure)
+
+
+def table_of(costs: list[Cost], title: str) -> Table:
+    """The table of a few costs."""
+    columns = (Column(title="launch"), Column(title="time", is_number=True), Column(title="peak", is_number=True))
+    rows = tuple((c.name, f"{c.trace_s:.2f} s", f"{c.peak_bytes / (1 << 20):.0f} MiB") for c in costs)
+    return Table(title=title, columns=columns, rows=rows)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--every", type=int, default=1, help="trace only each N-th launch")
+    options = parser.parse_args()
+    launches = load_suites()[:: options.every]
+    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:
+        # Each process loads its code first; that is `perfvec --help`'s time, not a launch's.
+        pool.map(cost_of, launches[: options.processes], chunksize=1)
+        costs = pool.map(cost_of, launches, chunksize=4)
+    by_time = sorted(costs, key=lambda cost: -cost.trace_s)
+    by_memory = sorted(costs, key=lambda cost: -cost.peak_bytes)
+    seconds = np.array([cost.trace_s for cost in costs])
+    for title, chosen in (("slowest", by_time), ("most memory", by_memory)):
+        sys.stdout.write(render(table_of(chosen[:SLOWEST], title), is_terminal=False) + "\n")
+    for cost in costs:
+        if cost.failure:
+            sys.stdout.write(f"{cost.name}: {cost.failure}\n")
+    result = {
+        "launches": len(costs),
+        "failed": sum(bool(cost.failure) for cost in costs),
+        "median_s": float(np.median(seconds)),
+        "p99_s": float(np.quantile(seconds, 0.99)),
+        "max_s": float(seconds.max()),
+        "over_2_s": int((seconds > MOST_SECONDS).sum()),
+        "max_peak_bytes": by_memory[0].peak_bytes,
+        "over_1_gib": sum(cost.peak_bytes > MOST_BYTES for cost in costs),
+    }
+    sys.stdout.write(json.dumps(result) + "\n")
+
+
+if __name__ == "__main__":
+    main()
