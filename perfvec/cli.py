@@ -226,7 +226,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
             Output().result(f"perfvec {__version__}")
             return EXIT_OK
-        return _run(_parse(words or ["--help"]))
+        return _run(_parse(_with_dashes(words) or ["--help"]))
     except SystemExit as end:  # tyro's way to say that it has printed help or found a mistake
         return int(end.code or EXIT_OK)
     except PerfVecError as error:
@@ -238,6 +238,17 @@ def main(args: Sequence[str] | None = None) -> int:
         # Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
+
+
+def _with_dashes(words: Sequence[str]) -> list[str]:
+    """Let the value of --build-options begin with a dash, as compilers' options do."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] == "--build-options":
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 def _parse(words: Sequence[str]) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -22,6 +23,13 @@ FORMAT = "perfvec-launch"
 FORMAT_VERSION = 1
 MAX_LOCAL_SIZE = 1024
 DEFAULT_LOCAL_SIZE = 256
+# First bytes of files.
+_BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
+_SPIR_V = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+_IR_SUFFIXES = (".ll", ".bc")
+_IR_LINE = re.compile(
+    r'^(?:; ModuleID = |source_filename = "|target (?:datalayout|triple) = "|define .*\{ *$)', re.MULTILINE
+)
 
 
 @final
@@ -30,7 +38,7 @@ class Launch:
     """One kernel launch.
 
     Attributes:
-        source: OpenCL C text of the program.
+        source: The program: text of OpenCL C or of LLVM IR in the SPIR-64 form, or bytes of its bitcode.
         kernel_name: The kernel to run.
         args: One argument per kernel parameter, in order.
         global_size: Work-items in one to three dimensions.
@@ -40,7 +48,7 @@ class Launch:
         source_name: What to call the source in messages, usually its file name.
     """
 
-    source: str
+    source: str | bytes
     kernel_name: str
     args: tuple[Argument, ...]
     global_size: tuple[int, ...]
@@ -105,7 +113,7 @@ class Launch:
     @property
     def digest(self) -> str:
         """16 hex digits that name the launch by content: source, recipe and given data."""
-        state = hashlib.sha256(self.source.encode())
+        state = hashlib.sha256(_source_bytes(self.source))
         state.update(json.dumps(self.recipe(), sort_keys=True).encode())
         for contents in map(contents_of, self.args):
             if contents is not None and contents.data is not None:
@@ -127,7 +135,7 @@ class Launch:
         """Make a launch of a kernel in a file, with arguments in their string form.
 
         Args:
-            path: File of OpenCL C.
+            path: File of OpenCL C, LLVM IR (`.ll`) or LLVM bitcode (`.bc`).
             kernel_name: The kernel to run.
             args: Arguments as strings such as `buffer:float32:1024` (see `perfvec.arguments`) or objects.
             global_size: Work-items in one to three dimensions.
@@ -138,17 +146,13 @@ class Launch:
         Raises:
             LaunchError: The file cannot be read, or an argument or size is not allowed.
         """
-        try:
-            source = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise LaunchError(f"cannot read kernel source {path}: {error}") from error
         sizes = (global_size,) if isinstance(global_size, int) else tuple(global_size)
         if local_size is None:
             local_size = default_local_size(sizes)
         groups = (local_size,) if isinstance(local_size, int) else tuple(local_size)
         parsed = tuple(parse_argument(arg, position=i) if isinstance(arg, str) else arg for i, arg in enumerate(args))
         return cls(
-            source=source,
+            source=read_source(path),
             kernel_name=kernel_name,
             args=parsed,
             global_size=sizes,
@@ -180,6 +184,46 @@ class Launch:
             return read_launch(file)
 
 
+def read_source(path: str | Path) -> str | bytes:
+    """Read a program from a file: text, or bytes where it is LLVM bitcode.
+
+    Raises:
+        LaunchError: The file cannot be read, or is neither OpenCL C nor LLVM IR.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise LaunchError(f"cannot read kernel source {path}: {error}") from error
+    if data.startswith(_BITCODE):
+        return data
+    allowed = "allowed are OpenCL C, LLVM IR (.ll) and LLVM bitcode (.bc)"
+    if data.startswith(_SPIR_V):
+        raise LaunchError(f"{path} is SPIR-V; {allowed}. Turn it into bitcode: llvm-spirv -r {path} -o kernel.bc")
+    if b"\0" in data:
+        raise LaunchError(f"{path} is a binary file of a kind that is not known; {allowed}")
+    text = _decoded(data).replace("\r\n", "\n")
+    if Path(path).suffix in _IR_SUFFIXES and not is_llvm_ir(text):
+        raise LaunchError(f"{path} holds no LLVM IR, found {text[:40]!r}; {allowed}; name OpenCL C .cl")
+    return text
+
+
+def _decoded(data: bytes) -> str:
+    """Text of UTF-8, or of Latin-1, in which old sources have names in comments."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def is_llvm_ir(source: str | bytes) -> bool:
+    """Whether a program is LLVM IR, as text or as bitcode, and not OpenCL C."""
+    return isinstance(source, bytes) or _IR_LINE.search(source) is not None
+
+
+def _source_bytes(source: str | bytes) -> bytes:
+    return source if isinstance(source, bytes) else source.encode()
+
+
 def default_local_size(global_size: tuple[int, ...]) -> tuple[int, ...]:
     """The largest divisor of the first dimension up to 256; one in the others."""
     first = max(size for size in range(1, DEFAULT_LOCAL_SIZE + 1) if global_size[0] % size == 0)
@@ -193,7 +237,7 @@ def write_launch(group: h5py.Group, launch: Launch) -> None:
     group.attrs["recipe"] = json.dumps(launch.recipe())
     group.attrs["source_name"] = launch.source_name
     # Bytes in a dataset, not an attribute: HDF5 attributes end at 64 KiB, sources do not.
-    group.create_dataset("source", data=np.frombuffer(launch.source.encode(), np.uint8), compression="gzip")
+    group.create_dataset("source", data=np.frombuffer(_source_bytes(launch.source), np.uint8), compression="gzip")
     for index, contents in enumerate(map(contents_of, launch.args)):
         if contents is not None and contents.data is not None:
             given = np.frombuffer(contents.data, np.uint8)
@@ -213,8 +257,9 @@ def read_launch(group: h5py.Group) -> Launch:
         args = [parse_argument(text, position=i) for i, text in enumerate(recipe["args"])]
         for name in map(str, group_of(group, "data") if "data" in group else ()):
             args[int(name)] = with_data(args[int(name)], array_of(group, f"data/{name}").tobytes())
+        source = array_of(group, "source").tobytes()
         return Launch(
-            source=array_of(group, "source").tobytes().decode(),
+            source=source if source.startswith(_BITCODE) else source.decode(),
             kernel_name=recipe["kernel_name"],
             args=tuple(args),
             global_size=tuple(recipe["global_size"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,3 +37,11 @@ def _device(platform_name: str, *, hint: str) -> cl.Device:
 def shared_file(path: Path) -> Path:
     """A file of the data sets that lie beside a developer's checkout. Skips the test where it is not there."""
     return path if path.is_file() else pytest.skip(f"{path} is not there; it is no part of the repository")
+
+
+def other_clangs() -> list[object]:
+    """Every clang of the machine, as parameters; one that skips where there is none."""
+    names = ("clang", *(f"clang-{version}" for version in range(13, 40)))
+    found = [name for name in names if shutil.which(name)]
+    missing = pytest.mark.skip(reason="no clang beside Oclgrind's is installed (apt-get install clang)")
+    return found or [pytest.param("clang", marks=missing)]

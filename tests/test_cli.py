@@ -329,12 +329,16 @@ def test_a_model_that_has_seen_the_test_is_refused(
         (["tiny.cl", "--kernel", "torn", *BUFFER], "3 of 64 work-items reached the barrier at line"),
         (["tiny.cl", "--kernel", "endless", *BUFFER, "--budget", "10000"], "ran past the budget of 10,000"),
         (["tiny.cl", "--kernel", "pictured", *BUFFER, "--arg", "buffer:float32x4:4096"], "kernel 'pictured'"),
-        (["tiny.cl", "--global", "64"], "tiny.cl needs --kernel; for example --kernel gemm"),
+        (
+            ["tiny.cl", "--global", "64"],
+            "tiny.cl has 8 kernels: scale, add, power, gather, beyond, torn, endless, pictured; say which",
+        ),
         (["tiny.cl", "--kernel", "scale"], "tiny.cl needs --global"),
         (["tiny.cl", "--kernel", "scale", "--global", "a,b"], "--global 'a,b' is not one to three whole numbers"),
         (["tiny.cl", "--kernel", "scale", "--global", "1,1,1,1"], "4 dimensions; OpenCL allows 1 to 3"),
         (["tiny.cl", "--kernel", "scale", "--global", "100", "--local", "64"], "is not a multiple of local size"),
         (["tiny.cl", *SCALE, "--define", "A B=3"], "--define 'A B=3' is not NAME=VALUE"),
+        (["tiny.cl", *SCALE, "--build-options", "-I 'a"], "cannot be split into words"),
         (["absent.h5"], "absent.h5 does not exist"),
     ],
 )

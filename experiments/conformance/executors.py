@@ -93,7 +93,10 @@ _EXTENSIONS = frozenset(
 
 @final
 class PerfVecExecutor(AbstractExecutor):
-    """The tracer's executor."""
+    """The tracer's executor; it adds `padding_bytes` of zeros to each buffer."""
+
+    def __init__(self, *, padding_bytes: int = 0) -> None:
+        self._padding_bytes = padding_bytes
 
     def traits(self) -> Traits:
         """What it says it can do."""
@@ -113,7 +116,7 @@ class PerfVecExecutor(AbstractExecutor):
         options = tuple(shlex.split(build_options(file, _VERSION)))
         try:
             bitcode = compile_source(file.source, options)
-            program = _PerfVecProgram(bitcode)
+            program = _PerfVecProgram(bitcode, self._padding_bytes)
             if not file.tests:
                 for name in kernel_names(bitcode):
                     program.kernel(name)
@@ -124,8 +127,8 @@ class PerfVecExecutor(AbstractExecutor):
 
 @final
 class _PerfVecProgram(AbstractProgram):
-    def __init__(self, bitcode: bytes) -> None:
-        self._bitcode = bitcode
+    def __init__(self, bitcode: bytes, padding_bytes: int) -> None:
+        self._bitcode, self._padding_bytes = bitcode, padding_bytes
         self.kernel = cache(self._compile)
 
     def _compile(self, name: str) -> CompiledKernel:
@@ -142,7 +145,7 @@ class _PerfVecProgram(AbstractProgram):
 
         kernel = self.kernel(test.kernel_name)
         spaces = [parameter.type for parameter in kernel.native.kernel.parameters]
-        args = _launch_arguments(test)
+        args = _launch_arguments(test, self._padding_bytes)
         launch = Launch(
             source="",
             kernel_name=test.kernel_name,
@@ -153,24 +156,33 @@ class _PerfVecProgram(AbstractProgram):
         )
         execution = Execution(kernel, launch)
         execution.run(range(execution.num_work_groups))
-        return {index: array.tobytes() for index, array in execution.results().items()}
+        padded = {argument.index for argument in (*test.inputs, *test.outputs) if _is_padded(argument)}
+        return {
+            index: array.tobytes()[: array.nbytes - (self._padding_bytes if index in padded else 0)]
+            for index, array in execution.results().items()
+        }
 
 
-def _launch_arguments(test: KernelTest) -> list[tuple[int, Argument]]:
+def _is_padded(argument: TestArgument) -> bool:
+    return isinstance(argument, Buffer) and argument.data is not None
+
+
+def _launch_arguments(test: KernelTest, padding_bytes: int) -> list[tuple[int, Argument]]:
     """The arguments in order; what is only an output starts as zeros."""
     inputs: dict[int, TestArgument] = {argument.index: argument for argument in test.inputs}
     outputs = {argument.index: argument for argument in test.outputs if argument.index not in inputs}
-    found = {index: _as_argument(argument) for index, argument in inputs.items()}
-    found |= {index: _as_argument(argument, is_cleared=True) for index, argument in outputs.items()}
+    found = {index: _as_argument(argument, padding_bytes) for index, argument in inputs.items()}
+    found |= {index: _as_argument(argument, padding_bytes, is_cleared=True) for index, argument in outputs.items()}
     return sorted(found.items(), key=lambda pair: pair[0])
 
 
-def _as_argument(argument: TestArgument, *, is_cleared: bool = False) -> Argument:
+def _as_argument(argument: TestArgument, padding_bytes: int, *, is_cleared: bool = False) -> Argument:
     if isinstance(argument, Value):
         values = tuple(argument.data[: argument.element.width].tolist())
         return ScalarArg(element=argument.element, values=values)
     if isinstance(argument, Buffer):
-        return _contents(argument, argument.element, is_cleared=is_cleared)
+        padding = padding_bytes if _is_padded(argument) else 0
+        return _contents(argument, argument.element, is_cleared=is_cleared, padding_bytes=padding)
     if isinstance(argument, Image):
         image_format = ImageFormat.parse(f"{argument.channel_order}_{argument.channel_type}".lower())
         return ImageArg(
@@ -184,9 +196,10 @@ def _as_argument(argument: TestArgument, *, is_cleared: bool = False) -> Argumen
     )
 
 
-def _contents(argument: Buffer | Image, element: ElementType, *, is_cleared: bool) -> BufferArg:
-    data = None if argument.data is None or is_cleared else argument.data.tobytes()
-    return BufferArg(element=element, count=argument.count, initialiser=Initialiser(name="constant"), data=data)
+def _contents(argument: Buffer | Image, element: ElementType, *, is_cleared: bool, padding_bytes: int = 0) -> BufferArg:
+    data = None if argument.data is None or is_cleared else argument.data.tobytes() + bytes(padding_bytes)
+    count = argument.count + padding_bytes // element.num_bytes
+    return BufferArg(element=element, count=count, initialiser=Initialiser(name="constant"), data=data)
 
 
 def _as_local(argument: Argument) -> Argument:
@@ -201,14 +214,15 @@ _NULL_BYTES = 8  # size of a buffer's handle: the test format passes it for null
 
 @final
 class OpenCLExecutor(AbstractExecutor):
-    """The first device of an installed OpenCL platform."""
+    """The first device of an installed OpenCL platform; it adds `padding_bytes` of zeros to each buffer."""
 
-    def __init__(self, platform_name: str) -> None:
+    def __init__(self, platform_name: str, *, padding_bytes: int = 0) -> None:
         import pyopencl as cl
 
         platform = next(p for p in cl.get_platforms() if p.name == platform_name)
         self._device = platform.get_devices()[0]
         self._context = cl.Context([self._device])
+        self._padding_bytes = padding_bytes
 
     def traits(self) -> Traits:
         """What the device says of itself."""
@@ -235,15 +249,16 @@ class OpenCLExecutor(AbstractExecutor):
             program = build_program(self._context, file.source, (build_options(file, self.traits().version),))
         except SourceError as error:
             raise BuildError(str(error)) from error
-        return _OpenCLProgram(self._context, program)
+        return _OpenCLProgram(self._context, program, self._padding_bytes)
 
 
 @final
 class _OpenCLProgram(AbstractProgram):
-    def __init__(self, context: cl.Context, program: cl.Program) -> None:
+    def __init__(self, context: cl.Context, program: cl.Program, padding_bytes: int) -> None:
         import pyopencl as cl
 
         self._context, self._program = context, program
+        self._padding = np.zeros(padding_bytes, np.uint8)
         self._queue = cl.CommandQueue(context)
 
     def run(self, test: KernelTest) -> Mapping[int, bytes]:
@@ -284,7 +299,7 @@ class _OpenCLProgram(AbstractProgram):
         data = np.zeros_like(argument.data) if is_cleared else argument.data
         flags: Any = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         if isinstance(argument, Buffer):
-            return cl.Buffer(self._context, flags, hostbuf=data)
+            return cl.Buffer(self._context, flags, hostbuf=np.concatenate([data.view(np.uint8), self._padding]))
         form = cl.ImageFormat(
             getattr(cl.channel_order, argument.channel_order), getattr(cl.channel_type, argument.channel_type)
         )
@@ -303,7 +318,7 @@ class _OpenCLProgram(AbstractProgram):
 
 
 PLATFORMS = {"oclgrind": "Oclgrind", "pocl": "Portable Computing Language"}
-EXECUTORS: dict[str, Callable[[], AbstractExecutor]] = {
+EXECUTORS: dict[str, Callable[..., AbstractExecutor]] = {
     "ours": PerfVecExecutor,
     **{name: partial(OpenCLExecutor, platform) for name, platform in PLATFORMS.items()},
 }

@@ -19,10 +19,17 @@ from experiments.conformance.reader import read_file
 _ROOT = Path(__file__).resolve().parents[2]
 _COMMAND = (sys.executable, "-m", "experiments.conformance.worker")
 _SILENCE_S = 60.0  # no test takes that long
+PADDING_STEP = 128  # bytes of the largest element, so that padding is whole elements
 
 
 def run_files(
-    executor: str, paths: Sequence[Path], *, folder: Path, processes: int, report: Callable[[Path], None]
+    executor: str,
+    paths: Sequence[Path],
+    *,
+    folder: Path,
+    processes: int,
+    report: Callable[[Path], None],
+    padding_bytes: int = 0,
 ) -> dict[Path, list[Outcome]]:
     """Run all tests of some files on one executor.
 
@@ -32,12 +39,13 @@ def run_files(
         folder: Where the children run: build options name folders relative to it.
         processes: How many children run at once.
         report: Called with each file once its tests are done.
+        padding_bytes: Zeros that are added to each buffer; a multiple of `PADDING_STEP`.
 
     Returns:
         The outcomes by file, in the order of its tests.
     """
     idle: SimpleQueue[_Child] = SimpleQueue()
-    children = [_Child(executor, folder) for _ in range(processes)]
+    children = [_Child((executor, str(padding_bytes)), folder) for _ in range(processes)]
     for child in children:
         idle.put(child)
 
@@ -61,8 +69,8 @@ def run_files(
 class _Child:
     """A child process, started when it is needed and again when it has died."""
 
-    def __init__(self, executor: str, folder: Path) -> None:
-        self._executor, self._folder = executor, folder
+    def __init__(self, arguments: tuple[str, ...], folder: Path) -> None:
+        self._arguments, self._folder = arguments, folder
         self._process: subprocess.Popen[str] | None = None
         self._is_late = False
 
@@ -105,7 +113,7 @@ class _Child:
             self.end()
             self._is_late = False
             self._process = subprocess.Popen(
-                [*_COMMAND, self._executor],
+                [*_COMMAND, *self._arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from experiments.conformance.executors import EXECUTORS, is_installed
 from experiments.conformance.judge import Outcome
-from experiments.conformance.pool import run_files
+from experiments.conformance.pool import PADDING_STEP, run_files
 
 _PACKAGE = "piglit"
 _VERDICTS = ("passed", "failed", "skipped")
@@ -47,7 +47,7 @@ def package_root(paths: Sequence[Path]) -> Path:
     return Path(os.path.commonpath([path.parent for path in paths]))
 
 
-def run_executor(name: str, paths: Sequence[Path], *, processes: int) -> Outcomes:
+def run_executor(name: str, paths: Sequence[Path], *, processes: int, padding_bytes: int) -> Outcomes:
     """Run all tests on one executor, with a line of progress where someone looks."""
     start, done = time.perf_counter(), Counter[str]()
 
@@ -57,7 +57,8 @@ def run_executor(name: str, paths: Sequence[Path], *, processes: int) -> Outcome
             sys.stderr.write(f"\r{name}: {done.total()} of {len(paths)} files, {time.perf_counter() - start:.0f} s ")
             sys.stderr.flush()
 
-    outcomes = run_files(name, paths, folder=package_root(find_tests()), processes=processes, report=report)
+    folder = package_root(find_tests())
+    outcomes = run_files(name, paths, folder=folder, processes=processes, report=report, padding_bytes=padding_bytes)
     sys.stderr.write("\n" if sys.stderr.isatty() else "")
     sys.stdout.write(f"{name}: {time.perf_counter() - start:.0f} s\n")
     sys.stdout.flush()
@@ -107,7 +108,16 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only files whose path contains this")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)), help="children at once")
     parser.add_argument("--causes", action="store_true", help="name the failing tests of all executors, not only ours")
+    parser.add_argument(
+        "--padding",
+        type=int,
+        default=0,
+        help="bytes of zeros that every executor's buffers have behind what the tests ask for, as memory of real "
+        f"devices has; a multiple of {PADDING_STEP}",
+    )
     options = parser.parse_args()
+    if options.padding < 0 or options.padding % PADDING_STEP:
+        parser.error(f"--padding {options.padding}: must be 0 or a positive multiple of {PADDING_STEP}")
     paths = find_tests()
     root = package_root(paths)
     paths = tuple(path for path in paths if options.match in str(path))
@@ -115,7 +125,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["POCL_CACHE_DIR"] = cache  # so that no run depends on an earlier one
         for name in filter(is_installed, options.only):
-            results[name] = run_executor(name, paths, processes=options.processes)
+            results[name] = run_executor(name, paths, processes=options.processes, padding_bytes=options.padding)
     for name in options.only:
         if name not in results:
             sys.stdout.write(f"{name} is not installed\n")

@@ -1,7 +1,8 @@
 """A child process that runs tests on one executor, because an OpenCL platform may end its process or never answer.
 
-It reads one JSON request a line (`path`, `first`: the number of the first test to run) and answers with JSON lines:
-`{"built": true}`, then `{"test", "verdict", "cause"}` for each test, then `{"done": true}`.
+Its arguments are the executor and the bytes that are added to each buffer. It reads one JSON request a line (`path`,
+`first`: the number of the first test to run) and answers with JSON lines: `{"built": true}`, then `{"test", "verdict",
+"cause"}` for each test, then `{"done": true}`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())  # kernels print
     os.dup2(nowhere, sys.stderr.fileno())  # platforms report there what they also return
-    executor = EXECUTORS[sys.argv[1]]()
+    executor = EXECUTORS[sys.argv[1]](padding_bytes=int(sys.argv[2]))
 
     def answer(record: dict[str, object]) -> None:
         answers.write(json.dumps(record) + "\n")

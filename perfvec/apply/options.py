@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, final
@@ -31,13 +32,13 @@ class LaunchOptions:
     """The launch; a stored FILE brings all of it along."""
 
     file: Annotated[tyro.conf.Positional[Path], _option(metavar="FILE", hint="(required)")]
-    """OpenCL C source, or a launch or trace stored as .h5."""
+    """OpenCL C source, LLVM IR (.ll) or bitcode (.bc) for SPIR-64, or a launch or trace stored as .h5."""
 
     kernel: Annotated[str, _option(metavar="NAME")] = ""
-    """The kernel function; needed with OpenCL C."""
+    """The kernel function; needed where a source has several."""
 
     global_size: Annotated[str, _option("global", "X[,Y[,Z]]")] = ""
-    """Work-items in each dimension; needed with OpenCL C."""
+    """Work-items in each dimension; needed with a source."""
 
     local_size: Annotated[str, _option("local", "X[,Y[,Z]]")] = ""
     """Work-items of a work-group; up to 256 in the first dimension unless given."""
@@ -49,9 +50,12 @@ class LaunchOptions:
     defines: Annotated[Texts, _option("define", "K=V", hint="(repeatable)"), Repeated] = ()
     """A macro for the compiler, as -DK=V."""
 
+    build_options: Annotated[str, _option("build-options", "TEXT")] = ""
+    """Further options for the compiler, such as --build-options='-I include -Werror'."""
+
     def read(self) -> Launch | Trace:
         """The launch, or the trace that FILE holds."""
-        from perfvec.apply.tracing import STORED_SUFFIXES, read_stored
+        from perfvec.apply.tracing import STORED_SUFFIXES, read_stored, the_kernel
         from perfvec.launch import Launch
 
         if self.file.suffix in STORED_SUFFIXES:
@@ -59,16 +63,16 @@ class LaunchOptions:
             if given:
                 raise LaunchError(f"{self.file} holds a whole launch; leave out {', '.join(given)}")
             return read_stored(self.file)
-        for name, value in (("kernel", self.kernel), ("global", self.global_size)):
-            if not value:
-                raise LaunchError(f"{self.file} needs --{name}; for example --kernel gemm --global 1024,1024")
+        if not self.global_size:
+            raise LaunchError(f"{self.file} needs --global, the number of work-items; for example --global 1024,1024")
+        options = (*map(_define, self.defines), *filter(None, (self.build_options,)))
         return Launch.from_file(
             self.file,
-            kernel_name=self.kernel,
+            kernel_name=self.kernel or the_kernel(self.file, options),
             args=self.args,
             global_size=_sizes(self.global_size, "--global"),
             local_size=_sizes(self.local_size, "--local") if self.local_size else None,
-            build_options=tuple(_define(text) for text in self.defines),
+            build_options=options,
         )
 
 
@@ -211,7 +215,7 @@ def _sizes(text: str, option: str) -> tuple[int, ...]:
 
 
 def _define(text: str) -> str:
-    name, _, value = text.partition("=")
-    if not name.isidentifier() or value != "".join(value.split()):
-        raise LaunchError(f"--define {text!r} is not NAME=VALUE; write for example TILE=16, without spaces")
-    return f"-D{text}"
+    name = text.partition("=")[0]
+    if not name.isidentifier():
+        raise LaunchError(f"--define {text!r} is not NAME=VALUE; write for example TILE=16")
+    return shlex.quote(f"-D{text}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from perfvec.errors import ConfigError, FormatError
+from perfvec.errors import ConfigError, FormatError, KernelNotFoundError
 from perfvec.launch import FORMAT as LAUNCH_FORMAT
-from perfvec.launch import Launch
+from perfvec.launch import Launch, read_source
 from perfvec.trace_data import FORMAT as TRACE_FORMAT
 from perfvec.trace_data import Trace
 
@@ -40,6 +40,24 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
         work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
         budget=budget,
     )
+
+
+def the_kernel(path: str | Path, build_options: tuple[str, ...] = ()) -> str:
+    """Name of the kernel of a source that has only one.
+
+    Raises:
+        LaunchError: The file cannot be read.
+        SourceError: The source does not compile.
+        KernelNotFoundError: It has no kernel, or several.
+    """
+    from perfvec.program.frontend import compile_source, kernel_names
+
+    name = Path(path).name
+    names = kernel_names(compile_source(read_source(path), build_options, name), name)
+    if len(names) != 1:
+        advice = "say which with --kernel" if names else "write one, with the word kernel before its type"
+        raise KernelNotFoundError(f"{name} has {len(names)} kernels: {', '.join(names) or 'none'}; {advice}")
+    return names[0]
 
 
 def read_stored(path: str | Path) -> Launch | Trace:

@@ -22,7 +22,7 @@ from pyopencl._cl import (
 
 from perfvec.arguments import Argument, BufferArg, ImageArg, LocalArg, SamplerArg, ScalarArg
 from perfvec.errors import KernelNotFoundError, LaunchError, OpenCLError, SourceError
-from perfvec.launch import Launch
+from perfvec.launch import Launch, is_llvm_ir
 from perfvec.units import NS_PER_S, format_bytes
 
 if TYPE_CHECKING:
@@ -84,13 +84,15 @@ def explained(doing: str) -> Iterator[None]:
 
 
 def build_program(
-    context: cl.Context, source: str, build_options: Sequence[str] = (), *, source_name: str = "kernel.cl"
+    context: cl.Context, source: str | bytes, build_options: Sequence[str] = (), *, source_name: str = "kernel.cl"
 ) -> cl.Program:
     """Compile OpenCL C for the context's device; may be called from several threads.
 
     Raises:
-        SourceError: It does not compile; the message has the compiler's.
+        SourceError: It does not compile; the message has the compiler's. Or it is LLVM IR, which few drivers take.
     """
+    if is_llvm_ir(source):
+        raise SourceError(f"{source_name} is LLVM IR; a device runs OpenCL C: give the source that it was made from")
     program = _Program(context, source)
     try:
         program._build(" ".join(build_options).encode(), context.devices)

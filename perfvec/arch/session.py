@@ -105,7 +105,7 @@ class ProgramCache:
     def __init__(self, context: cl.Context) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._futures: OrderedDict[tuple[str, tuple[str, ...]], Future[cl.Program]] = OrderedDict()
+        self._futures: OrderedDict[tuple[str | bytes, tuple[str, ...]], Future[cl.Program]] = OrderedDict()
 
     def get(self, launch: Launch) -> cl.Program:
         """The program of a launch.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from perfvec.arguments import Argument, ImageArg, LocalArg, SamplerArg, ScalarAr
 from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
 from perfvec.program.accesses import CONSTANT, LOCAL, PRIVATE
 from perfvec.program.buffers import Contents, aligned_zeros
+from perfvec.program.compilers import CLANG_VARIABLE
 from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
 from perfvec.program.frontend import compile_kernel
 from perfvec.program.images import coordinates_outside
@@ -52,7 +54,8 @@ def compile_launch(launch: Launch, *, optimise: bool = True) -> CompiledKernel:
         SourceError, KernelNotFoundError, UnsupportedError: As the front end and the translator say.
     """
     texel_bytes = {i: arg.contents.element.num_bytes for i, arg in enumerate(launch.args) if isinstance(arg, ImageArg)}
-    key = (launch.source, launch.build_options, launch.kernel_name, optimise, *texel_bytes.items())
+    compiler = os.environ.get(CLANG_VARIABLE)
+    key = (compiler, launch.source, launch.build_options, launch.kernel_name, optimise, *texel_bytes.items())
     if key in _compiled:
         _compiled.move_to_end(key)
         return _compiled[key]

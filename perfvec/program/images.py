@@ -22,6 +22,8 @@ from perfvec.program.writer import Place, Writer
 
 # Axes of each kind of image; an array's layer is one more coordinate.
 _AXES = {"image1d": 1, "image1d_buffer": 1, "image2d": 2, "image3d": 3}
+# Functions of cl_khr_fp16 convert what is held.
+_TO_HALF, _FROM_HALF = "_Z17convert_half4_rteDv4_f", "_Z14convert_float4Dv4_Dh"
 _QUERY = re.compile(r"_Z\d+get_image_(width|height|depth|dim|array_size|channel_order|channel_data_type)\d")
 # The header words that answer queries of another name.
 _ANSWERS = {"dim": "width", "array_size": "layers"}
@@ -42,7 +44,8 @@ class ImageCall:
         has_layers: Whether the coordinate after those of the axes is a layer.
         has_sampler: Whether a sampler is given.
         coordinates: Type of the coordinates.
-        texel: Scalar of a texel's channels: float, int or uint.
+        texel: Scalar of a texel's channels as they are held: float or int.
+        is_half: Whether the program's channels are halves.
     """
 
     is_write: bool
@@ -51,6 +54,7 @@ class ImageCall:
     has_sampler: bool
     coordinates: ValueType
     texel: Scalar
+    is_half: bool
 
     @property
     def num_coordinates(self) -> int:
@@ -66,7 +70,7 @@ class ImageCall:
 @lru_cache(maxsize=256)
 def image_call(callee: str) -> ImageCall | None:
     """The parts of a read's or write's mangled name; None for any other function, and for images of OpenCL 2.0."""
-    match = re.match(r"_Z\d+(read|write)_image(f|i|ui)\d", callee)
+    match = re.match(r"_Z\d+(read|write)_image(f|h|i|ui)\d", callee)
     if match is None:
         return None
     image, *rest = demangle(callee).arguments
@@ -76,8 +80,8 @@ def image_call(callee: str) -> ImageCall | None:
     coordinates = rest[has_sampler]
     if kind not in _AXES or not isinstance(coordinates, ValueType):
         return None
-    texel = {"f": FLOAT, "i": INT, "ui": INT}[match[2]]
-    return ImageCall(match[1] == "write", _AXES[kind], is_array, has_sampler, coordinates, texel)
+    texel = FLOAT if match[2] in ("f", "h") else INT
+    return ImageCall(match[1] == "write", _AXES[kind], is_array, has_sampler, coordinates, texel, match[2] == "h")
 
 
 def bits_of_coordinate(num_coordinates: int) -> int:
@@ -148,10 +152,23 @@ def write_image_call(writer: Writer, instruction: Instruction, places: Sequence[
             f"{name}.p = getelementptr i32, {passed}, i64 {word}",
             f"{name} = load {instruction.type}, ptr {name}.p, align 4",
         ]
-    if instruction.type == "void":
+    call = image_call(instruction.callee)
+    assert call is not None
+    if call.is_half:
+        writer.builtins.add(_FROM_HALF if call.is_write else _TO_HALF)
+    if call.is_write:
         type_text, value = call_arguments(instruction)[-1]
-        passed += f", {type_text} {writer.substitute(value)}"
-        return [*lines, f"call void @{texel_name(instruction.callee)}({passed})"]
+        texel = f"{type_text} {writer.substitute(value)}"
+        if call.is_half:
+            lines.append(f"{name} = call <4 x float> @{_FROM_HALF}({texel})")
+            texel = f"<4 x float> {name}"
+        return [*lines, f"call void @{texel_name(instruction.callee)}({passed}, {texel})"]
+    if call.is_half:
+        return [
+            *lines,
+            f"{name}.wide = call <4 x float> @{texel_name(instruction.callee)}({passed})",
+            f"{name} = call {instruction.type} @{_TO_HALF}(<4 x float> {name}.wide)",
+        ]
     return [*lines, f"{name} = call {instruction.type} @{texel_name(instruction.callee)}({passed})"]
 
 

@@ -324,7 +324,8 @@ class _Translator:
             everything = [i for b in self.kernel.blocks for i in b.instructions]
             kept = {i.operands[-1]: i.operands[0] for i in everything if i.opcode == "store" and len(i.operands) == 2}
             loaded = {i.name: i.operands[0] for i in everything if i.opcode == "load" and i.operands}
-            name = kept.get(loaded.get(name, ""), "")
+            while name in loaded:  # once for each function that it was handed to
+                name = kept.get(loaded[name], "")
         if name not in self.arguments:
             raise UnsupportedError(
                 f"kernel {self.kernel.name!r}, line {instruction.line}: an image that is not one of the kernel's "

@@ -67,6 +67,25 @@ def test_a_child_that_dies(built: str, second: str, tmp_path: Path, monkeypatch:
     assert outcomes[0].cause == "the process ended with status 3"
 
 
+def test_padding_is_only_for_accesses(tmp_path: Path):
+    """A kernel that writes behind its buffer is refused; with padding it is not, and the padding is not compared."""
+    path = tmp_path / "behind.cl"
+    path.write_text(
+        "/*!\n[test]\nkernel_name: f\narg_out: 0 buffer int[2] 7 7\n!*/\n"
+        "kernel void f(global int *out) { out[0] = out[1] = out[2] = 7; }\n"
+    )
+
+    def outcome(padding_bytes: int) -> Outcome:
+        run = run_files(
+            "ours", [path], folder=tmp_path, processes=1, report=lambda _: None, padding_bytes=padding_bytes
+        )
+        return run[path][0]
+
+    assert outcome(128) == Outcome(test="", verdict="passed")
+    assert outcome(0).verdict == "failed"
+    assert "which has 8 bytes" in outcome(0).cause
+
+
 def test_a_child_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pool, "_COMMAND", (sys.executable, "-c", "import time; time.sleep(60)"))
     monkeypatch.setattr(pool, "_SILENCE_S", 0.2)

@@ -125,6 +125,31 @@ def test_what_is_written_is_rounded_to_the_format(image_format: str, optimise: b
     assert np.any(found) and np.array_equal(found, expected)
 
 
+@pytest.mark.parametrize("optimise", [True, False])
+def test_halves_are_what_floats_round_to(optimise: bool):
+    """Functions of cl_khr_fp16: a half survives an image of floats, and a mean of texels is rounded to nearest even."""
+    launch = make_launch(
+        """#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+        kernel void k(read_only image2d_t a, write_only image2d_t b, sampler_t s, global ushort4 *h, global float4 *o) {
+            size_t i = get_global_id(0);
+            write_imageh(b, (int2)(i % 8, i / 8), as_half4(h[i]));
+            float2 at = (float2)(i * 0.23f, i * 0.11f);
+            h[i] = as_ushort4(read_imageh(a, s, at)); o[i] = read_imagef(a, s, at); }""",
+        "image2d:rgba_float:8x8:uniform(-9,9)",
+        "image2d:rgba_float:8x8:constant(0)",
+        "sampler:clamp:linear",
+        "buffer:uint16x4:64:uniform(0,31743)",
+        "buffer:float32x4:64:constant(0)",
+    )
+    given = launch.args[3]
+    assert isinstance(given, BufferArg)
+    found = execute(launch, optimise=optimise)
+    assert np.array_equal(found[1], given.array().view(np.float16).astype(np.float32))
+    means = found[4]
+    assert np.any(means.astype(np.float16).astype(np.float32) != means)
+    assert np.array_equal(found[3].view(np.float16), means.astype(np.float16))
+
+
 @pytest.mark.parametrize("kind", IMAGE_KINDS)
 def test_queries_and_reads_without_a_sampler(kind: str):
     size = {1: "5", 2: "5x3", 3: "5x3x2"}[IMAGE_KINDS[kind]]

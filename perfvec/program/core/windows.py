@@ -308,18 +308,9 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 elif is_moved:
                     scalars[EPOCH] += 1
                     _move_shape(
-                        addresses[at],
-                        first_lane,
-                        mask,
-                        phase,
-                        row,
-                        rows,
-                        shapes,
-                        lines,
-                        scratch,
-                        narrow,
+                        addresses[at], first_lane, mask, phase, row, rows, shapes, lines, scratch, narrow,
                         scalars[EPOCH],
-                    )
+                    )  # fmt: skip
                 key = shapes[row, SHAPE_KEY]
                 if is_cached:
                     reuse_group, reuse_device, cold_group, cold_device = reuse.touch(
