@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 STORED_SUFFIXES = (".h5", ".hdf5")
 
 
-def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, budget: int | None = None) -> Trace:
+def trace(
+    launch: Launch,
+    *,
+    work_groups: int | Literal["all"] | None = None,
+    budget: int | None = None,
+    on_printf: Callable[[str], None] | None = None,
+) -> Trace:
     """Execute a sample of a launch's work-groups and record what they do. No GPU is needed.
 
     Args:
         launch: What to trace.
         work_groups: About how many work-groups to execute, or "all"; the tracer's own choice where it is None.
         budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
+        on_printf: Called once with what the executed work-groups printed by printf, if anything; before an error is
+            raised, too. Without it the text is dropped.
 
     Raises:
         ConfigError: `work_groups` is below 1.
@@ -39,6 +47,7 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
         launch,
         work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
         budget=DEFAULT_BUDGET if budget is None else budget,
+        on_printf=on_printf,
     )
 
 

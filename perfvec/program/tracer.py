@@ -15,6 +15,8 @@ from perfvec.program.sampling import Sample, sample_groups
 from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
@@ -27,7 +29,13 @@ FEWEST_GROUPS = 8
 SAMPLE_INSTRUCTIONS = 1_500_000
 
 
-def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, budget: int = DEFAULT_BUDGET) -> Trace:
+def trace_launch(
+    launch: Launch,
+    *,
+    work_groups: int | None = DEFAULT_GROUPS,
+    budget: int = DEFAULT_BUDGET,
+    on_printf: Callable[[str], None] | None = None,
+) -> Trace:
     """Execute a sample of a launch's work-groups and record what they did. No GPU is needed.
 
     Args:
@@ -35,6 +43,7 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         work_groups: About how many work-groups to execute; None for all of them. Where they are long, fewer are taken,
             at least `FEWEST_GROUPS`.
         budget: Most sub-group instructions to execute before giving up.
+        on_printf: Called once with what the executed work-groups printed, if anything; before an error is raised, too.
 
     Raises:
         SourceError: The source does not compile.
@@ -60,7 +69,11 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         groups=sample.groups,
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
-    execution.run(sample.groups, recorder.consume)
+    try:
+        execution.run(sample.groups, recorder.consume)
+    finally:
+        if on_printf is not None and (text := execution.printed()):
+            on_printf(text)
     tables = recorder.tables(sample.weights)
     return Trace(
         launch=launch,
