@@ -55,7 +55,7 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/installed-dev: $(VENV)/installed
 	@echo "Installing what tests and checks need ..."
-	@$(PIP) hypothesis import-linter pandas pre-commit pyright pytest pytest-xdist ruff
+	@$(PIP) hypothesis import-linter mako pandas pre-commit pyright pytest pytest-xdist ruff
 	@touch $@
 
 # PoCL is the tests' second opinion. Without the right to install it, the tests that need it skip and say so.

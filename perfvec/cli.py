@@ -80,9 +80,16 @@ def trace(options: TraceOptions, output: Output) -> None:
 
     launch = launch_of(options.launch.read())
     _check_folder(options.output)
-    with _progress(output) as on_progress:
-        on_progress("tracing", 0, 0)
-        traced = trace_launch(launch, work_groups=options.work_groups, budget=options.budget)
+    texts: list[str] = []
+    try:
+        with _progress(output) as on_progress:
+            on_progress("tracing", 0, 0)
+            traced = trace_launch(
+                launch, work_groups=options.work_groups, budget=options.budget, on_printf=texts.append
+            )
+    finally:  # what a kernel printed before it failed says most about the failure
+        for text in texts:
+            output.message(text.removesuffix("\n"))
     traced.save(options.output)
     _show(trace_table(traced, options.output), output)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,3 +48,10 @@ def other_clangs() -> list[object]:
     found = [name for name in names if shutil.which(name)]
     missing = pytest.mark.skip(reason="no clang beside Oclgrind's is installed (apt-get install clang)")
     return found or [pytest.param("clang", marks=missing)]
+
+
+def c_library() -> ctypes.CDLL:
+    """The C library of this process. Skips the test where its functions of many arguments are called otherwise."""
+    if sys.platform == "darwin" or os.name == "nt":
+        return pytest.skip("variadic functions have a calling convention of their own here")
+    return ctypes.CDLL(None)

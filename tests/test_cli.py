@@ -217,6 +217,20 @@ def test_a_trace_may_be_predicted_later(capsys: pytest.CaptureFixture[str], tmp_
     assert "holds a whole launch; leave out kernel" in err
 
 
+def test_what_a_kernel_prints_goes_to_stderr(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    (tmp_path / "prints.cl").write_text(
+        'kernel void k(global int *o, int bad) { printf("item %d\\n", (int)get_global_id(0)); o[bad] = 1; }'
+    )
+    command = ("trace", str(tmp_path / "prints.cl"), "--kernel", "k", "--global", "2", "--local", "2")
+    output = ("-o", str(tmp_path / "out.h5"))
+    code, out, err = run(capsys, *command, "--arg", "buffer:int32:4", "--arg", "int32:0", *output)
+    assert (code, err) == (0, "item 0\nitem 1\n")
+    assert "item" not in out
+    code, out, err = run(capsys, *command, "--arg", "buffer:int32:4", "--arg", "int32:4", *output)
+    assert (code, out) == (2, "")
+    assert err.startswith("item 0\nitem 1\nperfvec: kernel 'k', work-group (0,), work-item 0 of the group, line 1")
+
+
 def test_devices(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run(capsys, "devices", "--json")
     assert code == 0

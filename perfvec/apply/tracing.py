@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 STORED_SUFFIXES = (".h5", ".hdf5")
 
 
-def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, budget: int | None = None) -> Trace:
+def trace(
+    launch: Launch,
+    *,
+    work_groups: int | Literal["all"] | None = None,
+    budget: int | None = None,
+    on_printf: Callable[[str], None] | None = None,
+) -> Trace:
     """Execute a sample of a launch's work-groups and record what they do. No GPU is needed.
 
     Args:
@@ -25,6 +31,8 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
         work_groups: About how many work-groups to execute, or "all"; the tracer's own choice where it is None.
         budget: Most sub-group instructions to execute before giving up; where it is None, the tracer cuts off
             what runs past its own, and the trace's caveat says so.
+        on_printf: Called once with what the executed work-groups printed by printf, if anything; before an error is
+            raised, too. Without it the text is dropped.
 
     Raises:
         ConfigError: `work_groups` is below 1.
@@ -39,6 +47,7 @@ def trace(launch: Launch, *, work_groups: int | Literal["all"] | None = None, bu
         launch,
         work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
         budget=budget,
+        on_printf=on_printf,
     )
 
 

@@ -12,7 +12,10 @@ from perfvec.program.builtins import defined_name, is_value_builtin
 from perfvec.program.driver import word
 from perfvec.program.images import is_image_call, write_image_call
 from perfvec.program.ir import Instruction, call_arguments, pointer_space, vector_parts, with_vector_width
+from perfvec.program.printf import write_printf
 from perfvec.program.segments import is_barrier
+from perfvec.program.sub_group_functions import write_sub_group_call
+from perfvec.program.sub_groups import sub_group_function
 from perfvec.program.writer import Place, Writer
 
 _WORK_ITEM_QUERY = re.compile(
@@ -20,7 +23,7 @@ _WORK_ITEM_QUERY = re.compile(
     r"|get_global_offset|get_enqueued_local_size)j$"
 )
 _NO_EFFECT = re.compile(
-    r"^(_Z\d+(mem_fence|read_mem_fence|write_mem_fence|prefetch|atomic_work_item_fence)|printf$"
+    r"^(_Z\d+(mem_fence|read_mem_fence|write_mem_fence|prefetch|atomic_work_item_fence)"
     r"|llvm\.prefetch)"
 )
 # Declared by the driver, or by every module.
@@ -193,6 +196,8 @@ _HANDLERS: tuple[tuple[Callable[[str], object], Handler], ...] = (
     (_WORK_ITEM_QUERY.match, _work_item),
     (lambda callee: callee.startswith("_Z12get_work_dim"), _work_dim),
     (is_image_call, write_image_call),
+    (sub_group_function, write_sub_group_call),
+    (lambda callee: callee == "printf", write_printf),
     (vector_access_parts, _vector_access),
     (atomic_parts, _atomic),
     (writes_through_pointer, _two_results),

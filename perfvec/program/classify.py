@@ -63,7 +63,6 @@ _FUNCTIONS = (
     (re.compile(r"_Z\d+(mem_fence|read_mem_fence|write_mem_fence)"), "fence"),
     (re.compile(r"_Z\d+prefetch"), "prefetch"),
     (re.compile(r"_Z\d+(read|write)_image"), "image"),
-    (re.compile(r"_Z\d+sub_group_"), "sub_group"),
 )
 
 

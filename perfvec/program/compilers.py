@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from perfvec.errors import SourceError
+from perfvec.program.sub_groups import declarations
 
 CLANG_VARIABLE = "PERFVEC_CLANG"
 _OCLGRIND_PLATFORM = "Oclgrind"
@@ -52,7 +53,8 @@ def compile_opencl_c(source: str, build_options: tuple[str, ...], source_name: s
     clang = os.environ.get(CLANG_VARIABLE)
     compiler = _clang(clang) if clang else _oclgrind() or _clang("clang")
     if compiler is not None:
-        return compiler(source, words, source_name)
+        with _sub_group_header(source, words) as more:
+            return compiler(source, (*more, *words), source_name)
     if clang:
         raise SourceError(
             f"{CLANG_VARIABLE} is {clang!r}, which is no program on the PATH nor a file that can be run; give the name "
@@ -62,6 +64,19 @@ def compile_opencl_c(source: str, build_options: tuple[str, ...], source_name: s
         "no compiler of OpenCL C: install Oclgrind's wheel (pip install 'pyopencl[oclgrind]', x86-64 Linux), put clang "
         f"on the PATH, or name one in {CLANG_VARIABLE}"
     )
+
+
+@contextmanager
+def _sub_group_header(source: str, words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Options that declare the sub-group functions to a source that speaks of them; none for any other."""
+    text = declarations(source, words)
+    if not text:
+        yield ()
+        return
+    with tempfile.TemporaryDirectory(prefix="perfvec-") as folder:
+        header = Path(folder) / "sub_groups.h"
+        header.write_text(text, encoding="utf-8")
+        yield "-include", str(header)
 
 
 def _option_words(build_options: tuple[str, ...]) -> tuple[str, ...]:

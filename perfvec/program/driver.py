@@ -30,7 +30,7 @@ CONTEXT = {
             "private_lane_bytes", "events", "events_capacity", "events_count", "addresses", "addresses_capacity",
             "addresses_count", "budget", "segment_count", "segment_lanes", "scratch", "sub_group", "error_site",
             "error_address", "error_lane", "error_bytes", "private_now", "lane_base", "groups", "num_run", "position",
-            "is_entered", "pcs_fresh", "pcs_bytes", "local", "local_bytes",
+            "is_entered", "pcs_fresh", "pcs_bytes", "local", "local_bytes", "printf", "printf_used", "printf_cut",
         )
     )
 }  # fmt: skip

@@ -25,6 +25,7 @@ from perfvec.program.ir import Parameter, parse_kernel, pointer_space, vector_pa
 from perfvec.program.machine_code import CompiledKernel
 from perfvec.program.memories import Memory
 from perfvec.program.native import translate
+from perfvec.program.printf import printed, record_buffer
 from perfvec.program.texels import HEADER_BYTES, image_contents, make_image
 
 if TYPE_CHECKING:
@@ -122,6 +123,9 @@ class Execution:
             ("events", self._events), ("addresses", self._addresses), ("scratch", scratch),
         ):  # fmt: skip
             self._set(name, self._pin(array))
+        if compiled.native.printf_sites:
+            self._printf = record_buffer(compiled.native.printf_sites)
+            self._set("printf", self._pin(self._printf))
         self._set("events_capacity", _EVENTS_CAPACITY)
         self._set("addresses_capacity", len(self._addresses))
         self._set("budget", budget)
@@ -448,6 +452,23 @@ class Execution:
             f"{self.launch.source_name}; {int((pcs == EXITED).sum())} had ended. All work-items of a group must reach "
             "it; look for a barrier inside a divergent branch, or an early return before it."
         )
+
+    def printed(self) -> str:
+        """What the work-items have printed so far, in the order of execution; see `perfvec.program.printf.printed`."""
+        sites = self.compiled.native.printf_sites
+        if not sites:
+            return ""
+        record = self._printf[: self._get("printf_used")]
+        return printed(record, sites, num_cut=self._get("printf_cut"), read_text=self._literal)
+
+    def _literal(self, address: int) -> bytes | None:
+        """The text at an address of constant memory, up to its first zero; None if there is none."""
+        memory = self.memories.get(address >> TAG_SHIFT)
+        offset = address & ((1 << TAG_SHIFT) - 1)
+        if memory is None or memory.space != "constant" or offset >= memory.num_bytes:
+            return None
+        text = ctypes.string_at(int(self._table[memory.number][1]) + offset, memory.num_bytes - offset)
+        return text.split(b"\0")[0]
 
     def results(self) -> dict[int, NDArray[np.generic]]:
         """Contents of the buffers and images now, by argument position."""

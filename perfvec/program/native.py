@@ -22,9 +22,12 @@ from perfvec.program.images import image_call, texel_access
 from perfvec.program.instructions import write_instruction, write_jump
 from perfvec.program.ir import LOCAL_NAME, Instruction, KernelIR, call_arguments, phi_values
 from perfvec.program.memories import Memories, lay_out_memories
+from perfvec.program.printf import PRINTF_IR, string_literals
 from perfvec.program.segments import Segment, make_segments
+from perfvec.program.sub_group_functions import define_sub_group_functions
+from perfvec.program.sub_groups import is_collective, sub_group_call
 from perfvec.program.texels import HELD_BYTES
-from perfvec.program.writer import OWN, Place, Writer
+from perfvec.program.writer import OWN, Place, PrintfSite, Writer
 
 _HEADER = """\
 define internal i32 @pv.segment.{index}(ptr noalias %.ctx, ptr noalias %.pv.regs, ptr noalias %.pv.pcs, \
@@ -77,6 +80,7 @@ class NativeKernel:
     memories: Memories
     sizes: TypeSizes
     slots: dict[str, int]
+    printf_sites: tuple[PrintfSite, ...]
 
 
 def translate(kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None) -> NativeKernel:
@@ -98,7 +102,8 @@ class _Translator:
         self.kernel, self.texel_bytes = kernel, texel_bytes
         self.sizes = TypeSizes(kernel.types)
         self.memories = lay_out_memories(kernel, self.sizes)
-        self.writer = Writer(kernel.name, self.sizes, self.memories.addresses)
+        literals = string_literals({m.address: variable.initialiser for m, variable in self.memories.tables})
+        self.writer = Writer(kernel.name, self.sizes, self.memories.addresses, literals)
         self.segments = make_segments(kernel)
         self.sites: list[Site] = []
         self.type_of = {p.name: p.type for p in kernel.parameters}
@@ -123,6 +128,7 @@ class _Translator:
             self.reads.append(read)
             kept |= dict.fromkeys(name for name in read if name not in self.arguments)
         kept |= dict.fromkeys(name for phis in self.phis.values() for name, _ in phis)
+        kept |= dict.fromkeys(i.name for s in self.segments for i in s.body if i.name and is_collective(i))
         return {name: number for number, name in enumerate(kept)}
 
     def _names_read(self, segment: Segment) -> Iterator[str]:
@@ -166,6 +172,10 @@ class _Translator:
         )
         if self.writer.images:
             ir = _join(ir, define_image_functions(sorted(self.writer.images)))
+        if self.writer.printf_sites:
+            ir = _join(ir, PRINTF_IR)
+        if self.writer.sub_groups:
+            ir = _join(ir, define_sub_group_functions(self.writer.sub_groups.values()))
         builtins = sorted(self.writer.builtins)
         return NativeKernel(
             kernel=self.kernel,
@@ -175,6 +185,7 @@ class _Translator:
             memories=self.memories,
             sizes=self.sizes,
             slots=self.slots,
+            printf_sites=tuple(self.writer.printf_sites),
         )
 
     def _layout(self) -> str:
@@ -205,7 +216,7 @@ class _Translator:
         body: list[str] = self._copy_structs() if segment.index == 0 else []
         for instruction in segment.body:
             body += self._write(segment, instruction, first_site)
-            if instruction.name in self.slots:
+            if instruction.name in self.slots and not is_collective(instruction):
                 body += self._keep(instruction.name, instruction.name)
         reads = self.reads[segment.index]
         end, finish = self._terminate(segment)
@@ -213,6 +224,7 @@ class _Translator:
             (
                 _HEADER.format(index=segment.index, lane_base=word("lane_base")),
                 *(line for name in reads if name in self.arguments for line in self._load_argument(name)),
+                *self._exchange(segment),
                 _LOOP,
                 *(line for name in reads if name in self.slots for line in self._load_slot(name)),
                 *body,
@@ -265,6 +277,29 @@ class _Translator:
             ]
         return lines
 
+    def _exchange(self, segment: Segment) -> list[str]:
+        """Lines of the sub-group function that a segment begins with: they put each lane's result into its slot."""
+        call = segment.body[0] if segment.body else None
+        if call is None or not is_collective(call):
+            return []
+        arguments = call_arguments(call)
+        where = f"kernel {self.kernel.name!r}, line {call.line}"
+        parts = sub_group_call(call.callee, arguments, where)
+        if not call.name:
+            return []
+        self.writer.sub_groups[parts.symbol] = parts
+        lines, passed = [], [f"ptr {self.writer.fresh('x')}"]
+        lines.append(f"  {passed[0][4:]} = getelementptr %pv.regs, ptr %.pv.regs, i32 0, i32 {self.slots[call.name]}")
+        for type_text, value in arguments:
+            pointer = self.writer.fresh("x")
+            passed += [f"ptr {pointer}", f"i64 {int(value in self.slots)}"]
+            if value in self.slots:
+                lines.append(f"  {pointer} = getelementptr %pv.regs, ptr %.pv.regs, i32 0, i32 {self.slots[value]}")
+            else:  # the same for all lanes
+                lines.append(f"  {pointer} = alloca {type_text}")
+                lines.append(f"  store {type_text} {self.writer.substitute(value)}, ptr {pointer}")
+        return [*lines, f"  call void @{parts.symbol}(ptr %.pv.idx, i64 %.pv.num, {', '.join(passed)})"]
+
     def _terminate(self, segment: Segment) -> tuple[list[str], list[str]]:
         """Lines that end the lane's body, and lines that find its next program counter."""
         terminator = segment.terminator
@@ -293,6 +328,8 @@ class _Translator:
     # ---- instructions and their accesses ------------------------------------------------------------------------
 
     def _write(self, segment: Segment, instruction: Instruction, first_site: int) -> list[str]:
+        if is_collective(instruction):  # done for all lanes before the first: see `_exchange`
+            return self._load_slot(instruction.name) if instruction.name else []
         lines: list[str] = []
         places: list[Place] = []
         accesses, finding = self._accesses(instruction)

@@ -1,8 +1,9 @@
 """Basic blocks cut into segments, the pieces that a sub-group runs in lockstep, and their order: lanes meet again.
 
-A segment ends at a barrier, and between accesses to local memory whose order between lanes matters: within a segment
-each lane runs all instructions before the next lane does, so a lane must not read what an earlier lane just wrote. It
-also ends where it is long, because LLVM's time grows with the square of a function's length.
+A segment ends at a barrier, before lanes exchange values, and between accesses to local memory whose order between
+lanes matters: within a segment each lane runs all instructions before the next lane does, so a lane must not read what
+an earlier lane just wrote. It also ends where it is long, because LLVM's time grows with the square of a function's
+length.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 from perfvec.program.ir import Block, Instruction, KernelIR, pointer_space, read_type, split_top
+from perfvec.program.sub_groups import orders_lanes
 
 LOCAL_SPACE = 3
 MOST_ACCESSES = 128  # of a segment, about
@@ -111,7 +113,8 @@ def _cut(block: Block) -> Iterator[tuple[list[Instruction], bool]]:
         if instruction.opcode in _FREE or not is_executed(instruction):
             continue
         reads, writes = _touches_local(instruction)
-        if (reads and stored) or (writes and loaded) or accesses == MOST_ACCESSES:
+        must_meet = bool(body) and orders_lanes(instruction)
+        if must_meet or (reads and stored) or (writes and loaded) or accesses == MOST_ACCESSES:
             yield body, False
             body, loaded, stored, accesses = [], False, False, 0
         loaded, stored = loaded or reads, stored or writes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -37,7 +37,13 @@ SAMPLE_INSTRUCTIONS = 1_500_000
 SAME_WITHIN = 0.002
 
 
-def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, budget: int | None = None) -> Trace:
+def trace_launch(
+    launch: Launch,
+    *,
+    work_groups: int | None = DEFAULT_GROUPS,
+    budget: int | None = None,
+    on_printf: Callable[[str], None] | None = None,
+) -> Trace:
     """Execute a sample of a launch's work-groups and record what they did. No GPU is needed.
 
     Args:
@@ -46,6 +52,7 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
             at least `FEWEST_GROUPS`, or `FEWEST_LONG_GROUPS` if they are very long.
         budget: Most sub-group instructions to execute before giving up. Where it is None, work-groups that run past
             `DEFAULT_BUDGET` are cut off, and the trace's caveat says so.
+        on_printf: Called once with what the executed work-groups printed, if anything; before an error is raised, too.
 
     Loops of sub-groups that run for long are taken by weight where they may be: see `perfvec.program.long_runs`.
 
@@ -58,83 +65,114 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         BarrierDivergenceError: Not all work-items of a work-group reached a barrier.
         BudgetError: The budget ran out.
     """
-    compiled = compile_launch(launch)
-    static = make_static_table(compiled.native)
-    limit = DEFAULT_BUDGET if budget is None else budget
-    contents: dict[int, Contents] = {}
+    tracer = _Tracer(launch, limit=DEFAULT_BUDGET if budget is None else budget, may_cut=budget is None)
+    try:
+        return tracer.trace(work_groups)
+    finally:
+        if on_printf is not None and (text := tracer.printed()):
+            on_printf(text)
 
-    def execution_of(limit: int) -> Execution:
-        return Execution(compiled, launch, budget=limit, contents=contents)
 
-    seed = int(launch.digest[:8], 16)
-    if work_groups is None:
-        sample, pilot = sample_groups(launch.num_groups, most=math.prod(launch.num_groups)), None
-    else:
-        sample, pilot = _choose(launch, static, execution_of, most=work_groups, limit=limit, seed=seed)
-    for before in (None, pilot):
-        execution = execution_of(limit)
+@final
+class _Tracer:
+    """A launch being traced."""
+
+    def __init__(self, launch: Launch, *, limit: int, may_cut: bool) -> None:
+        self._launch, self._limit, self._may_cut = launch, limit, may_cut
+        self._compiled = compile_launch(launch)
+        self._static = make_static_table(self._compiled.native)
+        self._contents: dict[int, Contents] = {}
+        self._last: Execution | None = None
+
+    def printed(self) -> str:
+        """What the last execution printed."""
+        return self._last.printed() if self._last is not None else ""
+
+    def _execution(self, limit: int) -> Execution:
+        self._last = Execution(self._compiled, self._launch, budget=limit, contents=self._contents)
+        return self._last
+
+    def trace(self, work_groups: int | None) -> Trace:
+        """Trace about so many work-groups, or all."""
+        if work_groups is None:
+            return self._record(self._sample(math.prod(self._launch.num_groups)))[0]
+        sample, pilot = self._choose(work_groups)
+        trace, execution = self._record(sample)
+        if pilot is not None and not _is_as_in(pilot, sample, execution):
+            trace, _ = self._record(sample, before=np.setdiff1d(pilot.sample.groups, sample.groups))
+        return trace
+
+    def _record(self, sample: Sample, before: NDArray[np.int64] | None = None) -> tuple[Trace, Execution]:
+        """Trace these work-groups; `before`: others that are executed between them, in order of their numbers."""
+        execution = self._execution(self._limit)
         recorder = Recorder(
-            compiled.native,
-            static,
+            self._compiled.native,
+            self._static,
             num_sub_groups=execution.num_sub_groups,
             groups=sample.groups,
-            num_groups=launch.num_groups,
+            num_groups=self._launch.num_groups,
             weights=sample.weights,
             memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
         )
         runs = LongRuns(execution, recorder, len(sample.groups))
-        others = None if before is None else np.setdiff1d(before.sample.groups, sample.groups)
-        caveat = runs.run(sample.groups, before=others, may_cut=budget is None)
-        if pilot is None or _is_as_in(pilot, sample, execution):
-            break
-    tables, contention = recorder.tables(), recorder.atomics.contention()
-    static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
-    return Trace(
-        launch=launch,
-        pipeline_version=PIPELINE_VERSION,
-        num_executed=execution.num_executed,
-        context=_context(
-            launch,
-            execution,
-            static,
-            tables["sub_groups"],
-            recorder.num_lines() + float(runs.extra_lines @ sample.weights),
-            contention,
-            recorder.control_flow.summary(),
-            caveat,
-        ),
-        static=static.rows,
-        **tables,
-    )
+        caveat = runs.run(sample.groups, before=before, may_cut=self._may_cut)
+        tables, contention = recorder.tables(), recorder.atomics.contention()
+        rows = self._static.rows.copy()
+        rows["contention"][is_counted_atomic(rows)] = contention.by_instruction
+        trace = Trace(
+            launch=self._launch,
+            pipeline_version=PIPELINE_VERSION,
+            num_executed=execution.num_executed,
+            context=_context(
+                self._launch,
+                execution,
+                self._static,
+                tables["sub_groups"],
+                recorder.num_lines() + float(runs.extra_lines @ sample.weights),
+                contention,
+                recorder.control_flow.summary(),
+                caveat,
+            ),
+            static=rows,
+            **tables,
+        )
+        return trace, execution
 
+    def _sample(self, most: int) -> Sample:
+        return sample_groups(self._launch.num_groups, most=most, seed=self._seed)
 
-def _choose(
-    launch: Launch, static: StaticTable, execution_of: Callable[[int], Execution], *, most: int, limit: int, seed: int
-) -> tuple[Sample, Pilot | None]:
-    """The work-groups to trace, and what was learned from trying some out, if that decided.
+    @property
+    def _seed(self) -> int:
+        return int(self._launch.digest[:8], 16)
 
-    Fewer are taken where one alone, run without record, shows that they are long.
-    """
-    sample = sample_groups(launch.num_groups, most=most, seed=seed)
-    if len(sample.groups) <= FEWEST_LONG_GROUPS:
-        return sample, None
-    probe = execution_of(min(limit, FEWEST_INSTRUCTIONS))
-    try:
-        probe.run([int(sample.groups[len(sample.groups) // 2])])
-    except BudgetError:
-        if limit <= FEWEST_INSTRUCTIONS:
-            raise
-        return sample_groups(launch.num_groups, most=FEWEST_LONG_GROUPS, seed=seed), None
-    instructions = max(1, int(probe.segment_count @ np.diff(static.start)))
-    most = min(most, _fit(instructions))
-    tried = sample_groups(launch.num_groups, most=min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions), seed=seed)
-    if len(tried.groups) > most and (pilot := try_out(execution_of(min(limit, 2 * MOST_INSTRUCTIONS)), tried)):
-        behaviour = pilot.behaviour(static)
-        if (behaviour != behaviour[0]).any():
-            per_group = float(tried.weights @ pilot.segments @ np.diff(static.start)) / float(tried.weights.sum())
-            most = min(most, _fit(per_group))
-            return choose_groups(tried, behaviour, num_groups=launch.num_groups, most=most, seed=seed), pilot
-    return sample_groups(launch.num_groups, most=most, seed=seed), None
+    def _choose(self, most: int) -> tuple[Sample, Pilot | None]:
+        """The work-groups to trace, and what was learned from trying some out, if that decided.
+
+        Fewer are taken where one alone, run without record, shows that they are long.
+        """
+        sample = self._sample(most)
+        if len(sample.groups) <= FEWEST_LONG_GROUPS:
+            return sample, None
+        probe = self._execution(min(self._limit, FEWEST_INSTRUCTIONS))
+        try:
+            probe.run([int(sample.groups[len(sample.groups) // 2])])
+        except BudgetError:
+            if self._limit <= FEWEST_INSTRUCTIONS:
+                raise
+            return self._sample(FEWEST_LONG_GROUPS), None
+        sizes = np.diff(self._static.start)
+        instructions = max(1, int(probe.segment_count @ sizes))
+        most = min(most, _fit(instructions))
+        tried = self._sample(min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions))
+        if len(tried.groups) > most:
+            pilot = try_out(self._execution(min(self._limit, 2 * MOST_INSTRUCTIONS)), tried)
+            behaviour = pilot.behaviour(self._static) if pilot else np.zeros((1, 0))
+            if pilot and (behaviour != behaviour[0]).any():
+                per_group = float(tried.weights @ pilot.segments @ sizes) / float(tried.weights.sum())
+                most = min(most, _fit(per_group))
+                groups = self._launch.num_groups
+                return choose_groups(tried, behaviour, num_groups=groups, most=most, seed=self._seed), pilot
+        return self._sample(most), None
 
 
 def _fit(instructions: float) -> int:

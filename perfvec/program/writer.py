@@ -8,6 +8,7 @@ from typing import final
 
 from perfvec.program.accesses import Access, TypeSizes
 from perfvec.program.ir import GLOBAL_NAME, LOCAL_NAME
+from perfvec.program.sub_groups import SubGroupCall
 
 # Names of OpenCL C are identifiers, and those that LLVM derives from them begin with one: none begins like this.
 OWN = "%.pv."
@@ -23,15 +24,38 @@ class Place:
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintfSite:
+    """A call of printf in the kernel, and how its record is laid out.
+
+    Attributes:
+        line: Source line.
+        types: LLVM types of the arguments after the format.
+        offsets: Where the address of the format and each argument lie in the record.
+        num_bytes: Bytes of the record.
+    """
+
+    line: int
+    types: tuple[str, ...]
+    offsets: tuple[int, ...]
+    num_bytes: int
+
+
+@final
 class Writer:
     """Text of a kernel's native code in the making."""
 
-    def __init__(self, kernel_name: str, sizes: TypeSizes, addresses: Mapping[str, str]) -> None:
+    def __init__(
+        self, kernel_name: str, sizes: TypeSizes, addresses: Mapping[str, str], literals: Mapping[int, bytes]
+    ) -> None:
         self.kernel_name = kernel_name
+        self.literals = literals  # string literals by address
+        self.printf_sites: list[PrintfSite] = []
         self.sizes = sizes
         self.declarations: set[str] = set()
         self.builtins: set[str] = set()
         self.images: set[str] = set()
+        self.sub_groups: dict[str, SubGroupCall] = {}  # by symbol
         self._addresses = addresses
         self._counter = 0
 

@@ -6,7 +6,9 @@ import h5py
 import pytest
 
 from perfvec.apply.tracing import launch_of, read_stored, trace
+from perfvec.arguments import parse_argument
 from perfvec.errors import BudgetError, ConfigError, FormatError
+from perfvec.launch import Launch
 from perfvec.trace_data import Trace
 from tests.apply.tiny import suites
 
@@ -43,3 +45,18 @@ def test_the_number_of_work_groups_and_the_budget_are_passed_on(tmp_path: Path):
         trace(launch, work_groups=0)
     with pytest.raises(BudgetError, match="ran past the budget of 10 "):
         trace(launch, budget=10)
+
+
+def test_what_a_kernel_prints_is_handed_on():
+    launch = Launch(
+        source='kernel void k(global int *o) { printf("%d;", o[0]); }',
+        kernel_name="k",
+        args=(parse_argument("buffer:int32:1:constant(7)", position=0),),
+        global_size=(3,),
+        local_size=(3,),
+    )
+    texts: list[str] = []
+    trace(launch, on_printf=texts.append)
+    assert texts == ["7;7;7;"]
+    trace(launch)
+    assert texts == ["7;7;7;"]

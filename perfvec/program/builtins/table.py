@@ -20,25 +20,26 @@ VALUE_BUILTINS: dict[str, Builtin] = {**MATH, **INTEGER, **COMMON, **GEOMETRIC, 
 _OTHER_BUILTINS = {
     "barrier": "barrier",
     "work_group_barrier": "barrier",
-    "sub_group_barrier": "barrier",
     "wait_group_events": "barrier",
     "mem_fence": "fence",
     "read_mem_fence": "fence",
     "write_mem_fence": "fence",
     "atomic_work_item_fence": "fence",
+    "sub_group_barrier": "fence",
     "prefetch": "prefetch",
     "printf": "other",
 }
 _OTHER_PATTERNS = tuple(
     (re.compile(pattern), opcode_class)
     for pattern, opcode_class in (
-        (r"get_(work_dim|(global|local|group|enqueued|num_groups)\w*)", "work_item"),
+        (r"get_(work_dim|(global|local|group|enqueued|num_groups)\w*|\w*sub_group\w*)", "work_item"),
         (r"atom(ic)?_\w+", "atomic"),
         (r"vloada?(_half)?\d*", "load"),
         (r"vstorea?(_half)?\d*(_rt[ezpn])?", "store"),
         (r"async_work_group_\w+", "copy"),
         (r"(read|write)_image\w+|get_image_\w+", "image"),
-        (r"((intel_)?sub_group|work_group)_\w+|get_\w*sub_group\w*", "sub_group"),
+        (r"sub_group_(inverse_ballot|ballot_\w+)", "logic"),
+        (r"((intel_)?sub_group|work_group)_\w+", "sub_group"),
     )
 )
 
