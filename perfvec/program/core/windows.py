@@ -4,8 +4,7 @@ A window is kept as words: one for each run of a part of a segment, with its num
 outcome of that part. What a part's tokens are is known from the static table, so that the cost of an instruction that
 does not touch memory is nil; `expand_tokens` writes them out at the end.
 
-Arrays are passed one by one, not in tuples: numba counts references of what it takes out of a tuple, which would cost
-more than the work. Columns of the two-dimensional ones are named below.
+Columns of the two-dimensional arrays are named below.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from numba import njit
 from perfvec.program.core import lines as reuse
 from perfvec.program.core import outcomes
 from perfvec.program.core.bits import count_lanes, lowest_lane
+from perfvec.program.core.jit import compiled, inlined
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
 MAX_WINDOW = 128  # and ends at the latest here
@@ -52,13 +52,13 @@ _LINES_SHIFT = 45  # of a packed outcome: sectors and lines above, what does not
 _KEY_SHIFT = 28  # of a packed outcome: what an access's shape says, above what its lines have been through
 
 
-@njit(cache=True)
+@inlined
 def _mix(value, more):
     value = (value ^ more) * np.int64(-7046029254386353131)
     return value ^ (value >> 29)
 
 
-@njit(cache=True)
+@inlined
 def pack_shape(sectors, num_lines, passes, same, stride):
     """The part of a packed outcome that does not depend on what was touched before."""
     key = np.int64(min(sectors, 255))
@@ -68,7 +68,7 @@ def pack_shape(sectors, num_lines, passes, same, stride):
     return (key << 3 | stride) << _KEY_SHIFT
 
 
-@njit(cache=True)
+@inlined
 def pack_reuse(reuse_group, reuse_device, cold_group, cold_device):
     """The other part; both together have 61 bits, and `unpack_outcomes` of `perfvec.program.record` reads them."""
     key = np.int64(reuse_group) << 6 | reuse_device
@@ -76,7 +76,7 @@ def pack_reuse(reuse_group, reuse_device, cold_group, cold_device):
     return key << 8 | min(cold_device, 255)
 
 
-@njit(cache=True)
+@inlined
 def pack_more(distinct, sectors_8, lines_8, sectors_16, lines_16):
     """A second number with the rest of what an access's shape says, of 38 bits."""
     key = np.int64(distinct)
@@ -86,7 +86,7 @@ def pack_more(distinct, sectors_8, lines_8, sectors_16, lines_16):
     return key << 8 | min(lines_16, 255)
 
 
-@njit(cache=True)
+@inlined
 def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, narrow, words, epoch):
     """Work out what an access looks like and remember it; `addresses` are its lanes'."""
     start = addresses[first_lane]
@@ -115,7 +115,7 @@ def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, l
     shapes[row, LAST_KEY] = EMPTY
 
 
-@njit(cache=True)
+@inlined
 def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, scratch, narrow, epoch):
     """Work out the lines of an access that looks like the last one of its instruction, at another place in a line."""
     key = shapes[row, SHAPE_KEY]
@@ -127,8 +127,8 @@ def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, sc
     if is_uniform:
         halves = (mask & 0xFFFF != 0) + (mask >> 16 != 0)
         quarters = (mask & 0xFF != 0) + (mask >> 8 & 0xFF != 0) + (mask >> 16 & 0xFF != 0) + (mask >> 24 != 0)
-        narrow[:2] *= quarters
-        narrow[2:] *= halves
+        narrow[0], narrow[1] = narrow[0] * quarters, narrow[1] * quarters
+        narrow[2], narrow[3] = narrow[2] * halves, narrow[3] * halves
     shapes[row, SHAPE_PHASE] = phase
     shapes[row, SHAPE_LINES] = found
     others = key & ((np.int64(1) << _LINES_SHIFT) - 1)
@@ -138,13 +138,13 @@ def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, sc
     shapes[row, LAST_KEY] = EMPTY
 
 
-@njit(cache=True)
+@inlined
 def outcome_code(key, more):
     """Hash code of a packed outcome."""
     return _mix(_mix(np.int64(1), key), more)
 
 
-@njit(cache=True)
+@inlined
 def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     slot_mask = outcome_slots.shape[0] - 1
     slot = outcome_code(key, more) & slot_mask
@@ -160,7 +160,7 @@ def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     return number
 
 
-@njit(cache=True)
+@inlined
 def end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub_group):
     """End a sub-group's open window: find its equal or store it, and append it to the stream."""
     length = opened[sub_group, OPEN_LENGTH]
@@ -196,7 +196,7 @@ def end_window(words, windows, window_slots, stream, scalars, open_words, opened
     opened[sub_group, OPEN_LENGTH] = opened[sub_group, OPEN_WORDS] = opened[sub_group, OPEN_HASH] = 0
 
 
-@njit(cache=True)
+@compiled
 def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
     """Which array would be too small for so many more windows and accesses; FINISHED if none."""
     num_windows = scalars[WINDOWS]
@@ -211,7 +211,7 @@ def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_wi
     return FINISHED
 
 
-@njit(cache=True)
+@compiled
 def consume(  # noqa: D417 (arguments that belong together are described together)
     events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, narrow, bank_words, open_words,
     opened, words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, new_lines, scalars, base, table,
@@ -345,7 +345,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
     return FINISHED
 
 
-@njit(cache=True)
+@compiled
 def expand_tokens(words, parts, sites, token_static, token_lanes, token_memory):  # noqa: D417
     """Write out the tokens of all windows.
 
@@ -385,7 +385,7 @@ def order_stream(stream, start, stream_window):
         place[sub_group] += 1
 
 
-@njit(cache=True)
+@compiled
 def insert_all(slots, codes):
     """Fill an empty hash table with the numbers 0, 1, 2 ... under their codes."""
     slot_mask = slots.shape[0] - 1
