@@ -75,15 +75,13 @@ def predict(options: PredictOptions, output: Output) -> None:
 def trace(options: TraceOptions, output: Output) -> None:
     """Write a trace."""
     from perfvec.apply.tables import trace_table
-    from perfvec.apply.tracing import launch_of
-    from perfvec.apply.tracing import trace as trace_launch
+    from perfvec.apply.tracing import launch_of, trace_to_file
 
     launch = launch_of(options.launch.read())
     _check_folder(options.output)
     with _progress(output) as on_progress:
         on_progress("tracing", 0, 0)
-        traced = trace_launch(launch, work_groups=options.work_groups, budget=options.budget)
-    traced.save(options.output)
+        traced = trace_to_file(launch, options.output, work_groups=options.work_groups, budget=options.budget)
     _show(trace_table(traced, options.output), output)
 
 

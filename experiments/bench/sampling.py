@@ -107,12 +107,14 @@ def compare(launch: Launch) -> Errors:
     )
 
 
+def _resources(trace: Trace) -> NDArray[np.float64]:
+    tables = unit_tables(trace)
+    return count_resources(trace, tables, count_window_units(trace, tables))
+
+
 def _unit_error(sample: Trace, whole: Trace, name: str) -> float:
     assert name in TOKEN_UNITS
-    found, expected = (
-        count_resources(trace, count_window_units(trace, unit_tables(trace)))[RESOURCE_INDEX[name]]
-        for trace in (sample, whole)
-    )
+    found, expected = (_resources(trace)[RESOURCE_INDEX[name]] for trace in (sample, whole))
     return float(abs(found / expected - 1)) if expected else float(found > 0)
 
 

@@ -11,18 +11,21 @@ from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.long_runs import LongRuns
-from perfvec.program.record import Recorder, is_counted_atomic
+from perfvec.program.record import Collected, Recorder, is_counted_atomic
 from perfvec.program.registers import most_live_registers
 from perfvec.program.sampling import Sample, sample_groups
-from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
+from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace, TraceSummary, open_trace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
     from perfvec.program.buffers import Contents
     from perfvec.program.contention import Contention
     from perfvec.program.control_flow import ControlFlow
+    from perfvec.program.record import Append
 
 DEFAULT_GROUPS = 48
 FEWEST_GROUPS = 8
@@ -51,6 +54,38 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         BarrierDivergenceError: Not all work-items of a work-group reached a barrier.
         BudgetError: The budget ran out.
     """
+    collected = Collected()
+    summary = _trace(launch, collected.append, work_groups=work_groups, budget=budget)
+    return Trace(
+        launch=launch,
+        pipeline_version=summary.pipeline_version,
+        num_executed=summary.num_executed,
+        context=summary.context,
+        static=summary.static,
+        memory=summary.memory,
+        sub_groups=summary.sub_groups,
+        **collected.tables(),
+    )
+
+
+def trace_to_file(
+    launch: Launch, path: str | Path, *, work_groups: int | None = DEFAULT_GROUPS, budget: int | None = None
+) -> TraceSummary:
+    """As `trace_launch(...).save(path)`, but windows and streams go to the file while the launch runs.
+
+    Memory grows by some 70 bytes a distinct window or sub-group, and not with the windows' contents and the streams.
+
+    Raises:
+        FormatError: The folder does not exist.
+        PerfVecError: As `trace_launch`.
+    """
+    with open_trace(path) as file:
+        summary = _trace(launch, file.append, work_groups=work_groups, budget=budget)
+        file.finish(summary)
+    return summary
+
+
+def _trace(launch: Launch, append: Append, *, work_groups: int | None, budget: int | None) -> TraceSummary:
     compiled = compile_launch(launch)
     static = make_static_table(compiled.native)
     limit = DEFAULT_BUDGET if budget is None else budget
@@ -68,15 +103,18 @@ def trace_launch(launch: Launch, *, work_groups: int | None = DEFAULT_GROUPS, bu
         groups=sample.groups,
         weights=sample.weights,
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
+        append=append,
     )
     runs = LongRuns(execution, recorder, len(sample.groups))
     caveat = runs.run(sample.groups, may_cut=budget is None)
     tables, contention = recorder.tables(), recorder.atomics.contention()
     static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
-    return Trace(
+    return TraceSummary(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
         num_executed=execution.num_executed,
+        num_recorded=recorder.num_recorded,
+        num_windows=recorder.num_windows,
         context=_context(
             launch,
             execution,

@@ -41,7 +41,8 @@ STENCIL = make_launch(
 
 
 def counted(trace: Trace) -> np.ndarray:
-    return count_resources(trace, count_window_units(trace, unit_tables(trace)))
+    tables = unit_tables(trace)
+    return count_resources(trace, tables, count_window_units(trace, tables))
 
 
 def test_the_whole_launch():

@@ -6,8 +6,11 @@ increments of what is taken out of an array or handed to another function. Such 
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
-compiled = njit(cache=True, _nrt=False)
+_UNCOUNTED: dict[str, Any] = {"_nrt": False}
+compiled = njit(cache=True, **_UNCOUNTED)
 # An array that is handed to a function costs nine words on the stack, unless the function becomes part of its caller.
-inlined = njit(cache=True, _nrt=False, forceinline=True)
+inlined = njit(cache=True, forceinline=True, **_UNCOUNTED)
