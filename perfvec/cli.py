@@ -75,8 +75,7 @@ def predict(options: PredictOptions, output: Output) -> None:
 def trace(options: TraceOptions, output: Output) -> None:
     """Write a trace."""
     from perfvec.apply.tables import trace_table
-    from perfvec.apply.tracing import launch_of
-    from perfvec.apply.tracing import trace as trace_launch
+    from perfvec.apply.tracing import launch_of, trace_to_file
 
     launch = launch_of(options.launch.read())
     _check_folder(options.output)
@@ -84,13 +83,12 @@ def trace(options: TraceOptions, output: Output) -> None:
     try:
         with _progress(output) as on_progress:
             on_progress("tracing", 0, 0)
-            traced = trace_launch(
-                launch, work_groups=options.work_groups, budget=options.budget, on_printf=texts.append
+            traced = trace_to_file(
+                launch, options.output, work_groups=options.work_groups, budget=options.budget, on_printf=texts.append
             )
     finally:  # what a kernel printed before it failed says most about the failure
         for text in texts:
             output.message(text.removesuffix("\n"))
-    traced.save(options.output)
     _show(trace_table(traced, options.output), output)
 
 

@@ -9,9 +9,10 @@ The module is not called `trace`, so that `perfvec.trace` can be the function (d
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -20,6 +21,10 @@ from perfvec.files import array_of, group_of, read_h5, whole_file
 from perfvec.launch import Launch, read_launch, write_launch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import h5py
     from numpy.typing import NDArray
 
 FORMAT = "perfvec-trace"
@@ -141,6 +146,37 @@ class LaunchContext:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TraceSummary:
+    """A trace without its windows and streams, which may have gone to a file; fields as in `Trace`.
+
+    Attributes:
+        num_recorded: Sub-group instructions in the streams.
+        num_windows: Distinct windows.
+    """
+
+    launch: Launch
+    pipeline_version: int
+    context: LaunchContext
+    static: NDArray[np.void]
+    memory: NDArray[np.void]
+    sub_groups: NDArray[np.void]
+    num_executed: int
+    num_recorded: int
+    num_windows: int
+
+    @property
+    def num_weighted(self) -> int:
+        """Instructions of the traced sub-groups that were not executed but taken by weight."""
+        return max(0, int(self.sub_groups["num_instructions"].sum()) - self.num_recorded)
+
+    @property
+    def num_launch_instructions(self) -> float:
+        """Sub-group instructions of the whole launch."""
+        return float(self.sub_groups["num_instructions"] @ self.sub_groups["weight"])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """A traced launch.
 
@@ -198,9 +234,24 @@ class Trace:
         return np.repeat(self.window_weight, np.diff(self.window_start))
 
     @property
+    def summary(self) -> TraceSummary:
+        """All but windows and streams."""
+        return TraceSummary(
+            launch=self.launch,
+            pipeline_version=self.pipeline_version,
+            context=self.context,
+            static=self.static,
+            memory=self.memory,
+            sub_groups=self.sub_groups,
+            num_executed=self.num_executed,
+            num_recorded=self.num_recorded,
+            num_windows=self.num_windows,
+        )
+
+    @property
     def num_weighted(self) -> int:
         """Instructions of the traced sub-groups that were not executed but taken by weight."""
-        return max(0, int(self.sub_groups["num_instructions"].sum()) - self.num_recorded)
+        return self.summary.num_weighted
 
     @property
     def num_recorded(self) -> int:
@@ -213,27 +264,10 @@ class Trace:
         Raises:
             FormatError: The folder does not exist.
         """
-        import h5py
-
-        with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
-            file.attrs["format"] = FORMAT
-            file.attrs["format_version"] = FORMAT_VERSION
-            file.attrs["pipeline_version"] = self.pipeline_version
-            file.attrs["num_executed"] = self.num_executed
-            file.attrs["num_recorded"] = self.num_recorded
-            file.attrs["num_weighted"] = self.num_weighted
-            file.attrs["context"] = json.dumps(asdict(self.context))
-            write_launch(file.create_group("launch"), self.launch)
-            for name, units in _DATASETS.items():
-                data = getattr(self, name)
-                dataset = file.create_dataset(
-                    name,
-                    data=data,
-                    compression="gzip" if data.size else None,
-                    compression_opts=1 if data.size else None,
-                    shuffle=True,
-                )
-                dataset.attrs["units"] = units
+        with open_trace(path) as file:
+            for name in _LONG:
+                file.append(name, getattr(self, name))
+            file.finish(self.summary)
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
@@ -288,6 +322,71 @@ class Trace:
             raise FormatError(f"{where} is damaged: its tables differ in length")
 
 
+@final
+class TraceFile:
+    """The HDF5 file of a trace while it is written; see `open_trace`."""
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+        self._datasets: dict[str, h5py.Dataset] = {}
+        self._waiting: defaultdict[str, list[NDArray[Any]]] = defaultdict(list)
+
+    def append(self, name: str, rows: NDArray[Any]) -> None:
+        """Add rows to a dataset. They are written in whole chunks, compressed once each."""
+        waiting = self._waiting[name]
+        waiting.append(rows)
+        if sum(map(len, waiting)) >= _CHUNK_ROWS:
+            joined = np.concatenate(waiting)
+            whole = len(joined) - len(joined) % _CHUNK_ROWS
+            self._write(name, joined[:whole])
+            self._waiting[name] = [joined[whole:]]
+
+    def _write(self, name: str, rows: NDArray[Any]) -> None:
+        if name not in self._datasets:
+            chunks = min(max(len(rows), 1), _CHUNK_ROWS)
+            dataset = self._file.create_dataset(
+                name,
+                data=rows,
+                maxshape=(None, *rows.shape[1:]),
+                chunks=(chunks, *rows.shape[1:]),
+                compression="gzip",
+                compression_opts=1,
+                shuffle=True,
+            )
+            dataset.attrs["units"] = _DATASETS[name]
+            self._datasets[name] = dataset
+        elif len(rows):
+            dataset = self._datasets[name]
+            dataset.resize(len(dataset) + len(rows), axis=0)
+            dataset[-len(rows) :] = rows
+
+    def finish(self, summary: TraceSummary) -> None:
+        """Write what is left, and the rest of the trace."""
+        file = self._file
+        for name in _DATASETS:
+            waiting = self._waiting.pop(name, [])
+            self._write(name, np.concatenate(waiting) if name in _LONG else getattr(summary, name))
+        file.attrs["format"] = FORMAT
+        file.attrs["format_version"] = FORMAT_VERSION
+        for name in ("pipeline_version", "num_executed", "num_recorded", "num_weighted"):
+            file.attrs[name] = getattr(summary, name)
+        file.attrs["context"] = json.dumps(asdict(summary.context))
+        write_launch(file.create_group("launch"), summary.launch)
+
+
+@contextmanager
+def open_trace(path: str | Path) -> Iterator[TraceFile]:
+    """Open the file of a trace that is to be written, whole or not at all.
+
+    Raises:
+        FormatError: The folder does not exist.
+    """
+    import h5py
+
+    with whole_file(path) as temporary, h5py.File(temporary, "w") as file:
+        yield TraceFile(file)
+
+
 _DATASETS = {
     "static": "see STATIC_DTYPE",
     "memory": "see MEMORY_DTYPE",
@@ -300,4 +399,9 @@ _DATASETS = {
     "stream_window": "window",
     "stream_weight": "1",
 }
+# Those that grow while a launch is traced.
+_LONG = (
+    "window_start", "token_static", "token_lanes", "token_memory", "stream_start", "stream_window", "stream_weight",
+)  # fmt: skip
+_CHUNK_ROWS = 1 << 16
 CONTEXT_FIELDS = tuple(field.name for field in fields(LaunchContext) if field.name != "caveat")

@@ -21,6 +21,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perfvec.corpus.suite import SuiteLaunch, load_suites
 from perfvec.launch import Launch
@@ -107,12 +108,14 @@ def compare(launch: Launch) -> Errors:
     )
 
 
+def _resources(trace: Trace) -> NDArray[np.float64]:
+    tables = unit_tables(trace)
+    return count_resources(trace, tables, count_window_units(trace, tables))
+
+
 def _unit_error(sample: Trace, whole: Trace, name: str) -> float:
     assert name in TOKEN_UNITS
-    found, expected = (
-        count_resources(trace, count_window_units(trace, unit_tables(trace)))[RESOURCE_INDEX[name]]
-        for trace in (sample, whole)
-    )
+    found, expected = (_resources(trace)[RESOURCE_INDEX[name]] for trace in (sample, whole))
     return float(abs(found / expected - 1)) if expected else float(found > 0)
 
 

@@ -61,7 +61,7 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
     window_units = count_window_units(trace, tables)
     units = np.column_stack([window_units, np.diff(trace.window_start)])
     most = trace.num_windows if most_windows is None else most_windows
-    choice = sample_windows(trace.window_weight, most, np.random.default_rng(0), units=units)
+    choice = sample_windows(tables.window_weight, most, np.random.default_rng(0), units=units)
     features = make_features(trace, choice.windows, tables=tables, window_units=window_units)
     # The last unit is the instruction itself, which has no column: its factor goes into the weights.
     *unit_scale, instruction_scale = choice.unit_scale

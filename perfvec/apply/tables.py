@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from perfvec.apply.predicting import Prediction
     from perfvec.apply.training import TrainingResult
     from perfvec.arch.measured import MeasuredTime
-    from perfvec.trace_data import Trace
+    from perfvec.trace_data import TraceSummary
 
 KNOWN_BY = {"real": "measured launches", "datasheet": "data sheet"}
 _NONE = "-"
@@ -89,7 +89,7 @@ def measured_table(time: MeasuredTime) -> Table:
     )
 
 
-def trace_table(trace: Trace, path: Path) -> Table:
+def trace_table(trace: TraceSummary, path: Path) -> Table:
     """What a trace came to."""
     context = trace.context
     rows = (
@@ -97,7 +97,7 @@ def trace_table(trace: Trace, path: Path) -> Table:
         ("work-groups", f"{len(set(trace.sub_groups['work_group'].tolist()))} of {context.num_work_groups} traced"),
         ("sub-groups", f"{len(trace.sub_groups)} traced"),
         ("instructions of a sub-group", f"{context.mean_instructions:.0f} on average"),
-        ("instructions of the launch", f"{float(trace.token_weight.sum()):.3g}"),
+        ("instructions of the launch", f"{trace.num_launch_instructions:.3g}"),
         ("executed", f"{trace.num_executed:,} sub-group instructions"),
         ("taken by weight", f"{trace.num_weighted:,}"),
         ("cut off", context.caveat or "nothing"),

@@ -14,6 +14,8 @@ from perfvec.trace_data import Trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from perfvec.trace_data import TraceSummary
+
 STORED_SUFFIXES = (".h5", ".hdf5")
 
 
@@ -39,16 +41,38 @@ def trace(
         PerfVecError: The source does not compile, the kernel or its arguments are not as given, or the kernel does
             what it must not: see `perfvec.program.tracer.trace_launch`.
     """
+    from perfvec.program.tracer import trace_launch
+
+    return trace_launch(launch, work_groups=_number_of(work_groups), budget=budget, on_printf=on_printf)
+
+
+def trace_to_file(
+    launch: Launch,
+    path: str | Path,
+    *,
+    work_groups: int | Literal["all"] | None = None,
+    budget: int | None = None,
+    on_printf: Callable[[str], None] | None = None,
+) -> TraceSummary:
+    """As `trace(...).save(path)`, but the file is written while the launch runs, so that long traces fit in memory.
+
+    Raises:
+        ConfigError: `work_groups` is below 1.
+        FormatError: The folder does not exist.
+        PerfVecError: As `trace`.
+    """
+    from perfvec.program.tracer import trace_to_file as write
+
+    return write(launch, path, work_groups=_number_of(work_groups), budget=budget, on_printf=on_printf)
+
+
+def _number_of(work_groups: int | Literal["all"] | None) -> int | None:
+    """Work-groups as the tracer takes them: None for all of them."""
     if isinstance(work_groups, int) and work_groups < 1:
         raise ConfigError(f"work_groups is {work_groups}; give 1 or more, or all")
-    from perfvec.program.tracer import DEFAULT_GROUPS, trace_launch
+    from perfvec.program.tracer import DEFAULT_GROUPS
 
-    return trace_launch(
-        launch,
-        work_groups=DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups,
-        budget=budget,
-        on_printf=on_printf,
-    )
+    return DEFAULT_GROUPS if work_groups is None else None if work_groups == "all" else work_groups
 
 
 def the_kernel(path: str | Path, build_options: tuple[str, ...] = ()) -> str:

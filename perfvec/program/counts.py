@@ -43,11 +43,15 @@ class UnitTables:
         by_outcome: `(4, outcomes + 1, units)`: what its memory outcome adds, by kind of instruction; the last outcome
             is that of instructions without access.
         kind: `(static,)`: 2 if it accesses local memory, plus 1 if it is atomic.
+        executed: `(static,)`: how often the launch executes the instruction.
+        window_weight: `(windows,)`: how often it executes each window.
     """
 
     by_static: NDArray[np.float64]
     by_outcome: NDArray[np.float64]
     kind: NDArray[np.int64]
+    executed: NDArray[np.float64]
+    window_weight: NDArray[np.float64]
 
 
 def _is_class(trace: Trace, names: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -63,7 +67,13 @@ def unit_tables(trace: Trace) -> UnitTables:
 
     An instruction on a vector counts once a scalar, one on 64-bit integers twice.
     """
+    from perfvec.program.core.units import count_executions
+
     static = trace.static
+    window_weight = trace.window_weight
+    executed, outcomes = count_executions(
+        trace.token_static, trace.token_memory, trace.window_start, window_weight, len(static), len(trace.memory)
+    )
     units = np.zeros((len(static), len(TOKEN_UNITS)))
     width = np.maximum(static["vector_width"], 1).astype(np.float64)
     is_float = static["value_kind"] == VALUE_KINDS.index("float")
@@ -77,15 +87,21 @@ def unit_tables(trace: Trace) -> UnitTables:
     units[~(fp32 | fp64 | whole | special), _COLUMN["other_issue"]] = 1.0
     units[_is_class(trace, ("barrier",)), _COLUMN["barriers"]] = 1.0
     kind = 2 * _is_space(trace, "local") + _is_class(trace, ("atomic",)).astype(np.int64)
-    return UnitTables(by_static=units, by_outcome=_outcome_units(trace), kind=kind)
+    return UnitTables(
+        by_static=units,
+        by_outcome=_outcome_units(trace, outcomes),
+        kind=kind,
+        executed=executed,
+        window_weight=window_weight,
+    )
 
 
-def _outcome_units(trace: Trace) -> NDArray[np.float64]:
+def _outcome_units(trace: Trace, executed: NDArray[np.float64]) -> NDArray[np.float64]:
     memory = {name: trace.memory[name].astype(np.float64) for name in trace.memory.dtype.names or ()}
     same = np.maximum(memory["same_address"], 1.0)
     missed_l1 = np.where(memory["reuse_work_group"] > L1_BUCKET, memory["sectors"], memory["cold_sectors_work_group"])
     far = memory["reuse_device"] > L2_BUCKET
-    dram = _cold_share(trace) * np.where(far, missed_l1, memory["cold_sectors_device"])
+    dram = _cold_share(trace, executed) * np.where(far, missed_l1, memory["cold_sectors_device"])
     units = np.zeros((4, len(trace.memory) + 1, len(TOKEN_UNITS)))
     for is_local in (0, 1):
         for is_atomic in (0, 1):
@@ -100,9 +116,8 @@ def _outcome_units(trace: Trace) -> NDArray[np.float64]:
     return units
 
 
-def _cold_share(trace: Trace) -> float:
+def _cold_share(trace: Trace, executed: NDArray[np.float64]) -> float:
     """By how much the sample overstates first touches: sampled work-groups lack neighbours that share their lines."""
-    executed = np.bincount(trace.token_memory + 1, weights=trace.token_weight, minlength=len(trace.memory) + 1)[1:]
     cold = float(trace.memory["cold_sectors_device"] @ executed)
     return min(1.0, trace.context.footprint_bytes / SECTOR_BYTES / cold) if cold else 1.0
 
@@ -133,17 +148,18 @@ def count_window_units(trace: Trace, tables: UnitTables) -> NDArray[np.float64]:
     )
 
 
-def count_resources(trace: Trace, window_units: NDArray[np.float64]) -> NDArray[np.float64]:
+def count_resources(trace: Trace, tables: UnitTables, window_units: NDArray[np.float64]) -> NDArray[np.float64]:
     """What the whole launch uses: the counted coordinates of its program vector.
 
     Args:
         trace: The trace.
-        window_units: `count_window_units` of the trace.
+        tables: `unit_tables(trace)`.
+        window_units: `count_window_units(trace, tables)`.
 
     Returns:
         Shape `(NUM_RESOURCES,)`, in the units of `perfvec.resources`.
     """
-    totals = trace.window_weight @ window_units
+    totals = tables.window_weight @ window_units
     counted = np.zeros(NUM_RESOURCES)
     counted[RESOURCE_INDEX["launch"]] = 1.0
     counted[RESOURCE_INDEX["work_groups"]] = trace.context.num_work_groups
@@ -151,8 +167,7 @@ def count_resources(trace: Trace, window_units: NDArray[np.float64]) -> NDArray[
     for name, total in zip(TOKEN_UNITS, totals, strict=True):
         counted[RESOURCE_INDEX[name]] = total
     issue = sum(totals[_COLUMN[name]] for name in _ISSUE)
-    executed = np.bincount(trace.token_static, weights=trace.token_weight, minlength=len(trace.static))
-    accesses = float(executed[_is_space(trace, "global", "constant")].sum())
+    accesses = float(tables.executed[_is_space(trace, "global", "constant")].sum())
     num_sub_groups = float(trace.sub_groups["weight"].sum())
     longest = trace.context.max_instructions / max(trace.context.mean_instructions, 1.0)
     for slots in SLOT_LADDER:

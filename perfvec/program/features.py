@@ -98,14 +98,15 @@ def make_features(
         window_units: `count_window_units(trace, tables)`, if at hand.
     """
     tables = unit_tables(trace) if tables is None else tables
-    resources = count_resources(trace, count_window_units(trace, tables) if window_units is None else window_units)
+    window_units = count_window_units(trace, tables) if window_units is None else window_units
+    resources = count_resources(trace, tables, window_units)
     chosen = np.arange(trace.num_windows) if windows is None else windows
     start, tokens = tokens_of_windows(trace.window_start, chosen)
     return Features(
         token_features=_token_features(trace, start, tokens),
         token_units=count_token_units(trace, tables, tokens).astype(np.float32),
         window_start=start,
-        window_weight=trace.window_weight[chosen],
+        window_weight=tables.window_weight[chosen],
         context=_context(trace, resources),
         resources=resources,
     )

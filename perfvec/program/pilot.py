@@ -7,25 +7,49 @@ work-groups to trace and their weights are chosen by it: see `perfvec.program.sa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from perfvec.errors import BudgetError
+from perfvec.program.executor import Execution
+from perfvec.program.sampling import Sample, choose_groups, sample_groups
 from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from perfvec.launch import Launch
+    from perfvec.program.buffers import Contents
     from perfvec.program.classify import StaticTable
-    from perfvec.program.executor import Execution
-    from perfvec.program.sampling import Sample
+    from perfvec.program.machine_code import CompiledKernel
 
+# Work-groups of a sample, at least: if these are not more than so many sub-group instructions, and in any case.
+FEWEST_GROUPS, FEWEST_INSTRUCTIONS, FEWEST_LONG_GROUPS = 8, 16_000_000, 4
+# Sub-group instructions after which a sample has no further work-groups.
+SAMPLE_INSTRUCTIONS = 1_500_000
 # Work-groups that are tried out at most, and sub-group instructions after which no more are.
-MOST_GROUPS = 2500
-MOST_INSTRUCTIONS = 8_000_000
+MOST_GROUPS, MOST_INSTRUCTIONS = 2500, 8_000_000
+# Share of executed segments by which work-groups of a sample may differ from what they do when others run before them.
+SAME_WITHIN = 0.002
 _ON_CHIP = [ADDRESS_SPACES.index(name) for name in ("none", "private", "local")]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Work-groups to trace.
+
+    Attributes:
+        sample: These.
+        between: Others that are to be executed without a record between them, in order of their numbers, since what
+            work-groups do depends on those before them; None where it does not.
+    """
+
+    sample: Sample
+    between: NDArray[np.int64] | None = None
 
 
 @final
@@ -61,7 +85,7 @@ class Pilot:
         return np.column_stack(columns).astype(np.float64)
 
 
-def try_out(execution: Execution, sample: Sample) -> Pilot | None:
+def run_each(execution: Execution, sample: Sample) -> Pilot | None:
     """Run work-groups one by one, without a record.
 
     Returns:
@@ -83,3 +107,82 @@ def try_out(execution: Execution, sample: Sample) -> Pilot | None:
         segments=np.diff(segments, axis=0, prepend=0),
         lanes=np.diff(lanes, axis=0, prepend=0),
     )
+
+
+@final
+class Tryout:
+    """Chooses the work-groups of a launch that are to be traced.
+
+    Args:
+        compiled: Its kernel.
+        launch: The launch.
+        limit: Most sub-group instructions of an execution.
+    """
+
+    def __init__(self, compiled: CompiledKernel, launch: Launch, *, limit: int) -> None:
+        self._compiled, self._launch, self._limit = compiled, launch, limit
+        self._seed = int(launch.digest[:8], 16)
+        self._contents: dict[int, Contents] = {}
+        self._last: Execution | None = None
+
+    def execution(self, most: int | None = None) -> Execution:
+        """A new execution of the launch, of at most so many sub-group instructions, or the limit."""
+        limit = self._limit if most is None else min(most, self._limit)
+        self._last = Execution(self._compiled, self._launch, budget=limit, contents=self._contents)
+        return self._last
+
+    def printed(self) -> str:
+        """What the last execution printed."""
+        return "" if self._last is None else self._last.printed()
+
+    def choose(self, static: StaticTable, most: int | None) -> Choice:
+        """Choose about so many work-groups, or all.
+
+        Where they are long, fewer are chosen, at least `FEWEST_GROUPS`, or `FEWEST_LONG_GROUPS` if very long.
+
+        Raises:
+            MemoryAccessError, BarrierDivergenceError: The kernel did what it must not.
+            BudgetError: One work-group ran past the limit.
+        """
+        everything = math.prod(self._launch.num_groups)
+        sample = self._by_place(everything if most is None else most)
+        if most is None or len(sample.groups) <= FEWEST_LONG_GROUPS:
+            return Choice(sample=sample)
+        probe = self.execution(FEWEST_INSTRUCTIONS)
+        try:
+            probe.run([int(sample.groups[len(sample.groups) // 2])])
+        except BudgetError:
+            if self._limit <= FEWEST_INSTRUCTIONS:
+                raise
+            return Choice(sample=self._by_place(FEWEST_LONG_GROUPS))
+        sizes = np.diff(static.start)
+        instructions = max(1, int(probe.segment_count @ sizes))
+        most = min(most, _fit(instructions))
+        tried = self._by_place(min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions))
+        if len(tried.groups) <= most or (pilot := run_each(self.execution(2 * MOST_INSTRUCTIONS), tried)) is None:
+            return Choice(sample=self._by_place(most))
+        behaviour = pilot.behaviour(static)
+        if (behaviour == behaviour[0]).all():
+            return Choice(sample=self._by_place(most))
+        per_group = float(tried.weights @ pilot.segments @ sizes) / everything
+        sample = choose_groups(
+            tried, behaviour, num_groups=self._launch.num_groups, most=min(most, _fit(per_group)), seed=self._seed
+        )
+        return Choice(sample=sample, between=self._between(pilot, sample))
+
+    def _by_place(self, most: int) -> Sample:
+        return sample_groups(self._launch.num_groups, most=most, seed=self._seed)
+
+    def _between(self, pilot: Pilot, sample: Sample) -> NDArray[np.int64] | None:
+        """Work-groups that were tried out besides, if those of the sample do something else without them."""
+        execution = self.execution()
+        execution.run(sample.groups)
+        expected = pilot.segments[np.isin(pilot.sample.groups, sample.groups)].sum(axis=0)
+        differs = np.abs(execution.segment_count - expected).sum() > SAME_WITHIN * expected.sum()
+        return np.setdiff1d(pilot.sample.groups, sample.groups) if differs else None
+
+
+def _fit(instructions: float) -> int:
+    """How many work-groups of so many sub-group instructions a sample has at most."""
+    fewest = max(FEWEST_LONG_GROUPS, min(FEWEST_GROUPS, int(FEWEST_INSTRUCTIONS / instructions)))
+    return max(fewest, int(SAMPLE_INSTRUCTIONS / instructions))

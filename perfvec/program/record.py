@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, final
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
@@ -16,11 +17,15 @@ from perfvec.program.sampling import neighbourhoods
 from perfvec.trace_data import LINE_BYTES, MEMORY_DTYPE, SUB_GROUP_DTYPE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from perfvec.program.classify import StaticTable
     from perfvec.program.native import NativeKernel
 
+# Called with the name of a table of the trace and its next rows.
+Append: TypeAlias = "Callable[[str, NDArray[Any]], None]"
 # Fields of a packed outcome from the lowest bit: name in MEMORY_DTYPE and bits; see `windows.pack_shape` and
 # `windows.pack_reuse`.
 _PACKED = (
@@ -44,6 +49,11 @@ _PACKED_MORE = (
 )
 
 
+# Words of distinct windows, and entries of the stream, after which they are handed on.
+_MANY_WORDS = 1 << 18
+_MANY_ENTRIES = 1 << 16
+
+
 def unpack_outcomes(keys: NDArray[np.int64]) -> NDArray[np.void]:
     """Turn packed outcomes, shape `(outcomes, 2)`, into rows of `MEMORY_DTYPE`."""
     rows = np.zeros(len(keys), MEMORY_DTYPE)
@@ -53,6 +63,22 @@ def unpack_outcomes(keys: NDArray[np.int64]) -> NDArray[np.void]:
             rows[name] = rest & ((1 << bits) - 1)
             rest >>= bits
     return rows
+
+
+@final
+class Collected:
+    """Keeps tables that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._pieces: defaultdict[str, list[NDArray[Any]]] = defaultdict(list)
+
+    def append(self, name: str, rows: NDArray[Any]) -> None:
+        """Take in the next rows of a table."""
+        self._pieces[name].append(rows)
+
+    def tables(self) -> dict[str, NDArray[Any]]:
+        """The tables by name; empty afterwards."""
+        return {name: np.concatenate(self._pieces.pop(name)) for name in tuple(self._pieces)}
 
 
 @final
@@ -67,10 +93,13 @@ class Recorder:
         num_groups: Work-groups of the launch in each dimension.
         weights: Work-groups of the launch that each stands for.
         memory_bytes: Size of each memory by its number.
+        append: Takes the long tables of the trace piece by piece, by name, whenever there is much; they stay in memory
+            where it is None. What grows besides is 33 bytes or so a distinct window and 34 a sub-group.
 
     Attributes:
         atomics: Which addresses its atomics went to.
         control_flow: Where its lanes went.
+        num_recorded: Sub-group instructions in the streams that have been handed on.
     """
 
     def __init__(
@@ -83,6 +112,7 @@ class Recorder:
         num_groups: tuple[int, ...],
         weights: NDArray[np.float64],
         memory_bytes: dict[int, int],
+        append: Append | None = None,
     ) -> None:
         table = static.rows
         is_atomic = table["opcode_class"] == CLASS_INDEX["atomic"]
@@ -100,28 +130,41 @@ class Recorder:
             np.zeros(4, np.int64),
             np.zeros(outcomes.LOCAL_WORDS + outcomes.NUM_BANKS, np.int64),
         )
-        self._open = np.zeros((num_sub_groups, windows.MAX_WORDS), np.int64), np.zeros((num_sub_groups, 4), np.int64)
-        self._words = np.zeros(1 << 14, np.int64)
-        self._windows = np.zeros(((1 << 10) + 1, 3), np.int64)
+        self._open = np.zeros((num_sub_groups, windows.MAX_WORDS), np.int32), np.zeros((num_sub_groups, 3), np.int64)
+        self._words = np.zeros(_MANY_WORDS, np.int32)
+        self._windows = np.zeros((1 << 10, 2), np.int64)
+        self._sizes = np.zeros(1 << 10, np.uint8)
         self._window_slots = np.full(1 << 10, windows.EMPTY)
         self._outcome_key = np.zeros((1 << 10, 2), np.int64)
         self._outcome_slots = np.full(1 << 10, windows.EMPTY)
-        self._stream = np.zeros(1 << 14, np.int64)
+        self._stream = np.zeros(_MANY_ENTRIES, np.int64)
         self._groups, self._weights, self._memory_bytes = groups, weights, memory_bytes
         self._lengths = np.zeros((len(groups), num_sub_groups), np.int64)
         self._places = neighbourhoods(groups, num_groups)
-        self._scalars = np.zeros(7, np.int64)
+        self._scalars = np.zeros(windows.NUM_SCALARS, np.int64)
         line_table, base = lines.new_table(memory_bytes)
         self._lines = base, line_table
         self._marks = lines.new_marks(1 << 12)
         self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
         self._factors: list[tuple[int, int, float]] = []
+        self._kept = Collected()
+        self._append = self._kept.append if append is None else append
+        self.num_recorded = 0
+        # What has been handed on: windows, their tokens, entries of the stream, work-groups.
+        self._windows_out = self._tokens_out = self._entries_out = self._groups_out = 0
+        self._append("window_start", np.zeros(1, np.int64))
+        self._append("stream_start", np.zeros(1, np.int64))
         self.atomics = AtomicLog(
             _atomic_instructions(static, self._layout[0][:, windows.SEG_SITES]), groups=groups, weights=weights
         )
         self.control_flow = ControlFlowLog(
             native.segments, np.diff(static.start), num_sub_groups=num_sub_groups, weights=weights
         )
+
+    @property
+    def num_windows(self) -> int:
+        """Distinct windows so far."""
+        return int(self._scalars[windows.WINDOWS])
 
     def num_lines(self) -> float:
         """How many cache lines the launch touches, estimated.
@@ -158,6 +201,8 @@ class Recorder:
             self._enlarge(lack)
         self.atomics.consume(events, addresses)
         self.control_flow.consume(events)
+        if self._scalars[windows.STREAM] >= _MANY_ENTRIES and self._line_state[-2][lines.GROUP] > self._groups_out:
+            self._hand_on_stream()
 
     def length(self, sub_group: int) -> int:
         """Instructions that a sub-group of the work-group at hand has recorded, those of its open window left out."""
@@ -167,24 +212,24 @@ class Recorder:
     def cut(self, sub_group: int) -> tuple[int, int]:
         """End the open window of a sub-group; entries of the stream and cache lines touched so far."""
         while lack := windows.lacking(
-            self._words, self._windows, self._window_slots, self._outcome_slots, self._stream, self._scalars, 1, 0
+            self._words, self._window_slots, self._outcome_slots, self._stream, self._scalars, 1, 0
         ):
             self._enlarge(lack)
         state = self._line_state[-2]
         windows.end_window(
-            self._words, self._windows, self._window_slots, self._stream, self._scalars, *self._open,
+            self._words, self._windows, self._sizes, self._window_slots, self._stream, self._scalars, *self._open,
             state[lines.GROUP] * len(self._open[0]), sub_group,
         )  # fmt: skip
-        return int(self._scalars[windows.STREAM]), int(state[lines.ALL_LINES])
+        return self._entries_out + int(self._scalars[windows.STREAM]), int(state[lines.ALL_LINES])
 
     def weigh(self, first: int, end: int, factor: float) -> None:
         """Let entries of the stream, from `first` to before `end`, count `factor` times as much."""
         self._factors.append((first, end, factor))
 
-    def _arrays(self) -> list[NDArray[np.int64]]:
+    def _arrays(self) -> list[NDArray[np.generic]]:
         """What `windows.consume` fills, in its order."""
         return [
-            *self._layout, *self._accesses, *self._open, self._words, self._windows, self._window_slots,
+            *self._layout, *self._accesses, *self._open, self._words, self._windows, self._sizes, self._window_slots,
             self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._places, self._scalars,
             *self._lines, *self._marks, *self._line_state,
         ]  # fmt: skip
@@ -192,11 +237,13 @@ class Recorder:
     @np.errstate(over="ignore")  # hash codes wrap
     def _enlarge(self, lack: int) -> None:
         if lack == windows.NEEDS_WORDS:
-            self._words = _doubled(self._words)
+            if not self._scalars[windows.WORDS]:  # one segment or work-group fills it all
+                self._words = _doubled(self._words)
+            self._hand_on_windows()
         elif lack == windows.NEEDS_WINDOWS:
-            codes = self._windows[: self._scalars[windows.WINDOWS], windows.WINDOW_HASH]
+            codes = self._windows[: self._scalars[windows.WINDOWS], windows.WINDOW_CODE] >> windows.SLOT_SHIFT
             self._window_slots = _rehash(codes, 2 * len(self._window_slots))
-            self._windows = _doubled(self._windows)
+            self._windows, self._sizes = _doubled(self._windows), _doubled(self._sizes)
         elif lack == windows.NEEDS_OUTCOMES:
             codes = windows.outcome_codes(self._outcome_key[: self._scalars[windows.OUTCOMES]])
             self._outcome_slots = _rehash(codes, 2 * len(self._outcome_slots))
@@ -206,38 +253,63 @@ class Recorder:
         else:
             self._marks = lines.enlarged(*self._marks)
 
+    def _hand_on_windows(self) -> None:
+        """Write out the tokens of the distinct windows since the last time."""
+        num_windows = int(self._scalars[windows.WINDOWS])
+        ends = self._tokens_out + np.cumsum(self._sizes[self._windows_out : num_windows], dtype=np.int64)
+        num_tokens = int(ends[-1]) - self._tokens_out if len(ends) else 0
+        tokens = {
+            "token_static": np.zeros(num_tokens, np.uint32),
+            "token_lanes": np.zeros(num_tokens, np.uint8),
+            "token_memory": np.zeros(num_tokens, np.int32),
+        }
+        words = self._words[: self._scalars[windows.WORDS]]
+        windows.expand_tokens(words, self._layout[1], self._layout[2], *tokens.values())
+        for name, rows in tokens.items():
+            self._append(name, rows)
+        self._append("window_start", ends)
+        self._windows_out, self._tokens_out = num_windows, self._tokens_out + num_tokens
+        self._scalars[windows.WORDS] = 0
+
+    def _hand_on_stream(self) -> None:
+        """Write out the streams of the work-groups that have ended since the last time."""
+        first, end = self._groups_out, int(self._line_state[-2][lines.GROUP])
+        num_sub_groups = self._lengths.shape[1]
+        recorded = self._stream[: self._scalars[windows.STREAM]]
+        stream = recorded[: np.searchsorted(recorded, (end * num_sub_groups) << 32)]
+        self.num_recorded += int(self._lengths[first:end].sum())
+        sub_group, number = (stream >> 32) - first * num_sub_groups, stream & 0xFFFF_FFFF
+        counts = np.bincount(sub_group, minlength=(end - first) * num_sub_groups)
+        start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        stream_window = np.zeros(len(stream), np.uint32)
+        windows.order_stream(sub_group << 32 | number, start, stream_window)
+        stream_weight = np.ones(len(stream))
+        if self._factors:
+            for begin, stop, more in self._factors:
+                stream_weight[begin - self._entries_out : stop - self._entries_out] *= more
+            self._factors = [factor for factor in self._factors if factor[0] >= self._entries_out + len(stream)]
+            executed = np.bincount(sub_group, weights=stream_weight * self._sizes[number], minlength=len(counts))
+            self._lengths[first:end] = np.rint(executed).reshape(-1, num_sub_groups)
+            stream_weight = stream_weight[np.argsort(sub_group, kind="stable")]
+        self._append("stream_window", stream_window)
+        self._append("stream_weight", stream_weight)
+        self._append("stream_start", self._entries_out + start[1:])
+        rest = len(recorded) - len(stream)
+        self._stream[:rest] = recorded[len(stream) :]
+        self._scalars[windows.STREAM] = rest
+        self._groups_out, self._entries_out = end, self._entries_out + len(stream)
+
     def tables(self) -> dict[str, NDArray[Any]]:
-        """The tables of `perfvec.trace_data.Trace` by name, all but `static`."""
-        num_windows = self._scalars[windows.WINDOWS]
-        starts = self._windows[: num_windows + 1, windows.WINDOW_START].copy()
-        words = self._words[: self._windows[num_windows, windows.WINDOW_WORD]]
-        tokens = np.zeros(starts[-1], np.uint32), np.zeros(starts[-1], np.uint8), np.zeros(starts[-1], np.int32)
-        windows.expand_tokens(words, self._layout[1], self._layout[2], *tokens)
-        stream = self._stream[: self._scalars[windows.STREAM]]
+        """The tables of `perfvec.trace_data.Trace` by name, all but `static` and what went to `append`."""
+        self._hand_on_windows()
+        self._hand_on_stream()
         sub_groups = np.zeros(self._lengths.shape, SUB_GROUP_DTYPE)
         sub_groups["work_group"], sub_groups["weight"] = self._groups[:, None], self._weights[:, None]
         sub_groups["index"], sub_groups["num_instructions"] = np.arange(sub_groups.shape[1]), self._lengths
-        lengths = np.bincount(stream >> 32, minlength=sub_groups.size)
-        stream_start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        stream_window = np.zeros(len(stream), np.uint32)
-        windows.order_stream(stream, stream_start, stream_window)
-        factor = np.ones(len(stream))
-        for first, end, more in self._factors:
-            factor[first:end] *= more
-        if self._factors:
-            executed = factor * np.diff(starts)[stream & 0xFFFF_FFFF]
-            total = np.bincount(stream >> 32, weights=executed, minlength=sub_groups.size)
-            sub_groups["num_instructions"] = np.rint(total).reshape(sub_groups.shape)
         return {
+            **self._kept.tables(),
             "memory": unpack_outcomes(self._outcome_key[: self._scalars[windows.OUTCOMES]]),
-            "window_start": starts,
-            "token_static": tokens[0],
-            "token_lanes": tokens[1],
-            "token_memory": tokens[2],
             "sub_groups": sub_groups.ravel(),
-            "stream_start": stream_start,
-            "stream_window": stream_window,
-            "stream_weight": factor[np.argsort(stream >> 32, kind="stable")],
         }
 
 
@@ -275,7 +347,7 @@ def _atomic_instructions(static: StaticTable, num_sites: NDArray[np.int64]) -> A
     )
 
 
-def _doubled(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def _doubled(array: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([array, np.zeros_like(array)])
 
 

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfvec.errors import BudgetError
 from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.long_runs import LongRuns
-from perfvec.program.pilot import MOST_GROUPS, MOST_INSTRUCTIONS, Pilot, try_out
-from perfvec.program.record import Recorder, is_counted_atomic
+from perfvec.program.pilot import Tryout
+from perfvec.program.record import Collected, Recorder, is_counted_atomic
 from perfvec.program.registers import most_live_registers
-from perfvec.program.sampling import Sample, choose_groups, sample_groups
-from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace
+from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace, TraceSummary, open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
-    from perfvec.program.buffers import Contents
     from perfvec.program.contention import Contention
     from perfvec.program.control_flow import ControlFlow
+    from perfvec.program.record import Append
 
 DEFAULT_GROUPS = 48
-# Work-groups of a default trace, at least: if these are not more than so many sub-group instructions, and in any case.
-FEWEST_GROUPS, FEWEST_INSTRUCTIONS, FEWEST_LONG_GROUPS = 8, 16_000_000, 4
-# Sub-group instructions after which a default trace takes no further work-groups.
-SAMPLE_INSTRUCTIONS = 1_500_000
-# Share of executed segments by which traced work-groups may differ from what they do when others run before them.
-SAME_WITHIN = 0.002
 
 
 def trace_launch(
@@ -48,8 +40,8 @@ def trace_launch(
 
     Args:
         launch: What to trace.
-        work_groups: About how many work-groups to record; None for all of them. Where they are long, fewer are taken,
-            at least `FEWEST_GROUPS`, or `FEWEST_LONG_GROUPS` if they are very long.
+        work_groups: About how many work-groups to record; None for all of them. Where they are long, fewer are taken:
+            see `perfvec.program.pilot.choose`.
         budget: Most sub-group instructions to execute before giving up. Where it is None, work-groups that run past
             `DEFAULT_BUDGET` are cut off, and the trace's caveat says so.
         on_printf: Called once with what the executed work-groups printed, if anything; before an error is raised, too.
@@ -65,126 +57,92 @@ def trace_launch(
         BarrierDivergenceError: Not all work-items of a work-group reached a barrier.
         BudgetError: The budget ran out.
     """
-    tracer = _Tracer(launch, limit=DEFAULT_BUDGET if budget is None else budget, may_cut=budget is None)
+    collected = Collected()
+    summary = _trace(launch, collected.append, work_groups=work_groups, budget=budget, on_printf=on_printf)
+    return Trace(
+        launch=launch,
+        pipeline_version=summary.pipeline_version,
+        num_executed=summary.num_executed,
+        context=summary.context,
+        static=summary.static,
+        memory=summary.memory,
+        sub_groups=summary.sub_groups,
+        **collected.tables(),
+    )
+
+
+def trace_to_file(
+    launch: Launch,
+    path: str | Path,
+    *,
+    work_groups: int | None = DEFAULT_GROUPS,
+    budget: int | None = None,
+    on_printf: Callable[[str], None] | None = None,
+) -> TraceSummary:
+    """As `trace_launch(...).save(path)`, but windows and streams go to the file while the launch runs.
+
+    Memory grows by some 70 bytes a distinct window or sub-group, and not with the windows' contents and the streams.
+
+    Raises:
+        FormatError: The folder does not exist.
+        PerfVecError: As `trace_launch`.
+    """
+    with open_trace(path) as file:
+        summary = _trace(launch, file.append, work_groups=work_groups, budget=budget, on_printf=on_printf)
+        file.finish(summary)
+    return summary
+
+
+def _trace(
+    launch: Launch,
+    append: Append,
+    *,
+    work_groups: int | None,
+    budget: int | None,
+    on_printf: Callable[[str], None] | None,
+) -> TraceSummary:
+    compiled = compile_launch(launch)
+    static = make_static_table(compiled.native)
+    tryout = Tryout(compiled, launch, limit=DEFAULT_BUDGET if budget is None else budget)
     try:
-        return tracer.trace(work_groups)
-    finally:
-        if on_printf is not None and (text := tracer.printed()):
-            on_printf(text)
-
-
-@final
-class _Tracer:
-    """A launch being traced."""
-
-    def __init__(self, launch: Launch, *, limit: int, may_cut: bool) -> None:
-        self._launch, self._limit, self._may_cut = launch, limit, may_cut
-        self._compiled = compile_launch(launch)
-        self._static = make_static_table(self._compiled.native)
-        self._contents: dict[int, Contents] = {}
-        self._last: Execution | None = None
-
-    def printed(self) -> str:
-        """What the last execution printed."""
-        return self._last.printed() if self._last is not None else ""
-
-    def _execution(self, limit: int) -> Execution:
-        self._last = Execution(self._compiled, self._launch, budget=limit, contents=self._contents)
-        return self._last
-
-    def trace(self, work_groups: int | None) -> Trace:
-        """Trace about so many work-groups, or all."""
-        if work_groups is None:
-            return self._record(self._sample(math.prod(self._launch.num_groups)))[0]
-        sample, pilot = self._choose(work_groups)
-        trace, execution = self._record(sample)
-        if pilot is not None and not _is_as_in(pilot, sample, execution):
-            trace, _ = self._record(sample, before=np.setdiff1d(pilot.sample.groups, sample.groups))
-        return trace
-
-    def _record(self, sample: Sample, before: NDArray[np.int64] | None = None) -> tuple[Trace, Execution]:
-        """Trace these work-groups; `before`: others that are executed between them, in order of their numbers."""
-        execution = self._execution(self._limit)
+        choice = tryout.choose(static, work_groups)
+        sample, execution = choice.sample, tryout.execution()
         recorder = Recorder(
-            self._compiled.native,
-            self._static,
+            compiled.native,
+            static,
             num_sub_groups=execution.num_sub_groups,
             groups=sample.groups,
-            num_groups=self._launch.num_groups,
+            num_groups=launch.num_groups,
             weights=sample.weights,
             memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
+            append=append,
         )
         runs = LongRuns(execution, recorder, len(sample.groups))
-        caveat = runs.run(sample.groups, before=before, may_cut=self._may_cut)
-        tables, contention = recorder.tables(), recorder.atomics.contention()
-        rows = self._static.rows.copy()
-        rows["contention"][is_counted_atomic(rows)] = contention.by_instruction
-        trace = Trace(
-            launch=self._launch,
-            pipeline_version=PIPELINE_VERSION,
-            num_executed=execution.num_executed,
-            context=_context(
-                self._launch,
-                execution,
-                self._static,
-                tables["sub_groups"],
-                recorder.num_lines() + float(runs.extra_lines @ sample.weights),
-                contention,
-                recorder.control_flow.summary(),
-                caveat,
-            ),
-            static=rows,
-            **tables,
-        )
-        return trace, execution
-
-    def _sample(self, most: int) -> Sample:
-        return sample_groups(self._launch.num_groups, most=most, seed=self._seed)
-
-    @property
-    def _seed(self) -> int:
-        return int(self._launch.digest[:8], 16)
-
-    def _choose(self, most: int) -> tuple[Sample, Pilot | None]:
-        """The work-groups to trace, and what was learned from trying some out, if that decided.
-
-        Fewer are taken where one alone, run without record, shows that they are long.
-        """
-        sample = self._sample(most)
-        if len(sample.groups) <= FEWEST_LONG_GROUPS:
-            return sample, None
-        probe = self._execution(min(self._limit, FEWEST_INSTRUCTIONS))
-        try:
-            probe.run([int(sample.groups[len(sample.groups) // 2])])
-        except BudgetError:
-            if self._limit <= FEWEST_INSTRUCTIONS:
-                raise
-            return self._sample(FEWEST_LONG_GROUPS), None
-        sizes = np.diff(self._static.start)
-        instructions = max(1, int(probe.segment_count @ sizes))
-        most = min(most, _fit(instructions))
-        tried = self._sample(min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions))
-        if len(tried.groups) > most:
-            pilot = try_out(self._execution(min(self._limit, 2 * MOST_INSTRUCTIONS)), tried)
-            behaviour = pilot.behaviour(self._static) if pilot else np.zeros((1, 0))
-            if pilot and (behaviour != behaviour[0]).any():
-                per_group = float(tried.weights @ pilot.segments @ sizes) / float(tried.weights.sum())
-                most = min(most, _fit(per_group))
-                groups = self._launch.num_groups
-                return choose_groups(tried, behaviour, num_groups=groups, most=most, seed=self._seed), pilot
-        return self._sample(most), None
-
-
-def _fit(instructions: float) -> int:
-    """How many work-groups of so many sub-group instructions a default trace has at most."""
-    fewest = max(FEWEST_LONG_GROUPS, min(FEWEST_GROUPS, int(FEWEST_INSTRUCTIONS / instructions)))
-    return max(fewest, int(SAMPLE_INSTRUCTIONS / instructions))
-
-
-def _is_as_in(pilot: Pilot, sample: Sample, execution: Execution) -> bool:
-    """Whether traced work-groups did what they did when others ran before them."""
-    expected = pilot.segments[np.isin(pilot.sample.groups, sample.groups)].sum(axis=0)
-    return bool(np.abs(execution.segment_count - expected).sum() <= SAME_WITHIN * expected.sum())
+        caveat = runs.run(sample.groups, before=choice.between, may_cut=budget is None)
+    finally:
+        if on_printf is not None and (text := tryout.printed()):
+            on_printf(text)
+    tables, contention = recorder.tables(), recorder.atomics.contention()
+    static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
+    return TraceSummary(
+        launch=launch,
+        pipeline_version=PIPELINE_VERSION,
+        num_executed=execution.num_executed,
+        num_recorded=recorder.num_recorded,
+        num_windows=recorder.num_windows,
+        context=_context(
+            launch,
+            execution,
+            static,
+            tables["sub_groups"],
+            recorder.num_lines() + float(runs.extra_lines @ sample.weights),
+            contention,
+            recorder.control_flow.summary(),
+            caveat,
+        ),
+        static=static.rows,
+        **tables,
+    )
 
 
 def _context(

@@ -133,7 +133,8 @@ def test_random_bins_are_estimated_however_rarely_they_are_hit(bins: int) -> Non
 
 def test_the_hottest_address_is_a_resource() -> None:
     found = trace("four", 48)
-    counted = count_resources(found, count_window_units(found, unit_tables(found)))
+    tables = unit_tables(found)
+    counted = count_resources(found, tables, count_window_units(found, tables))
     assert counted[RESOURCE_INDEX["serial_atomics"]] == pytest.approx(8192)
 
 

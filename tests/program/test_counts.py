@@ -52,7 +52,8 @@ def trace(launch: Launch) -> Trace:
 
 def resources(launch: Launch) -> dict[str, float]:
     found = trace(launch)
-    counted = count_resources(found, count_window_units(found, unit_tables(found)))
+    tables = unit_tables(found)
+    counted = count_resources(found, tables, count_window_units(found, tables))
     return dict(zip((r.name for r in RESOURCES), counted.tolist(), strict=True))
 
 

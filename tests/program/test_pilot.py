@@ -12,7 +12,7 @@ from perfvec.launch import Launch
 from perfvec.program.classify import make_static_table
 from perfvec.program.counts import count_resources, count_window_units, unit_tables
 from perfvec.program.executor import Execution, compile_launch
-from perfvec.program.pilot import try_out
+from perfvec.program.pilot import run_each
 from perfvec.program.sampling import Sample, choose_groups, sample_groups
 from perfvec.program.tracer import trace_launch
 from perfvec.resources import RESOURCE_INDEX
@@ -85,7 +85,7 @@ def test_the_default_sample_is_close_to_the_whole(name: str):
 def test_each_work_group_is_counted_by_itself():
     launch = LAUNCHES["sparse"]
     compiled = compile_launch(launch)
-    pilot = try_out(Execution(compiled, launch), Sample(groups=np.arange(300), weights=np.ones(300)))
+    pilot = run_each(Execution(compiled, launch), Sample(groups=np.arange(300), weights=np.ones(300)))
     assert pilot is not None
     behaviour = pilot.behaviour(make_static_table(compiled.native))
     for group in (0, 17, 299):
@@ -96,7 +96,7 @@ def test_each_work_group_is_counted_by_itself():
     is_busy = execution.buffers[0][:300] % 100 == 0
     assert 0 < is_busy.sum() < 20
     assert (behaviour[is_busy].sum(axis=1) > 10 * behaviour[~is_busy].sum(axis=1).max()).all()
-    assert try_out(Execution(compiled, launch, budget=100), pilot.sample) is None
+    assert run_each(Execution(compiled, launch, budget=100), pilot.sample) is None
 
 
 @pytest.mark.usefixtures("front_end")

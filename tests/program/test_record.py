@@ -100,16 +100,29 @@ def test_equal_windows_are_kept_once():
 
 
 def test_windows_with_one_hash_code_are_told_apart():
-    """A kept window whose tokens are not those that its code was made of: as if another one had the same code."""
-    words, kept = np.zeros(512, np.int64), np.zeros((9, 3), np.int64)
-    slots, stream, scalars = np.full(16, windows.EMPTY), np.zeros(8, np.int64), np.zeros(7, np.int64)
-    open_words, opened = np.arange(windows.MAX_WORDS, dtype=np.int64)[None], np.zeros((1, 4), np.int64)
-    for _ in range(2):
-        opened[0, windows.OPEN_LENGTH], opened[0, windows.OPEN_WORDS], opened[0, windows.OPEN_HASH] = 9, 5, 1234
-        windows.end_window(words, kept, slots, stream, scalars, open_words, opened, 0, 0)
-        words[0] = 77
-    assert stream[:2].tolist() == [0, 1]
-    assert kept[:3, windows.WINDOW_START].tolist() == [0, 9, 18]
+    """A kept window whose second code is not that of its tokens: as if another one had the same first code."""
+    words, kept, sizes = np.zeros(512, np.int32), np.zeros((9, 2), np.int64), np.zeros(9, np.uint8)
+    slots, stream = np.full(16, windows.EMPTY), np.zeros(8, np.int64)
+    scalars = np.zeros(windows.NUM_SCALARS, np.int64)
+    open_words, opened = np.arange(windows.MAX_WORDS, dtype=np.int32)[None], np.zeros((1, 3), np.int64)
+    with np.errstate(over="ignore"):
+        for _ in range(3):
+            opened[0, windows.OPEN_LENGTH], opened[0, windows.OPEN_WORDS] = 9, 5
+            windows.end_window(words, kept, sizes, slots, stream, scalars, open_words, opened, 0, 0)
+            kept[0, windows.WINDOW_CHECK] = 77
+    assert stream[:3].tolist() == [0, 1, 1]
+    assert sizes[:3].tolist() == [9, 9, 0]
+    assert words[:11].tolist() == [0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0]
+
+
+def test_windows_that_differ_have_codes_that_differ():
+    """Windows of few small words, as real ones are: all of two words, and each with a word of zero behind it."""
+    words = np.zeros((2, 64, 64, windows.MAX_WORDS), np.int32)
+    words[..., 0], words[..., 1] = np.arange(64)[:, None], np.arange(64)
+    with np.errstate(over="ignore"):
+        codes = [windows.window_codes(row, 2 + extra) for extra in range(2) for row in words[extra].reshape(-1, 256)]
+    for column in range(2):
+        assert len({code[column] for code in codes}) == len(codes)
 
 
 # ---- made-up records, long enough that every table has to grow --------------------------------------------------

@@ -13,7 +13,8 @@ from perfvec.errors import BudgetError, FormatError, KernelNotFoundError
 from perfvec.launch import Launch
 from perfvec.program.counts import TOKEN_UNITS, count_resources, count_window_units, unit_tables
 from perfvec.program.frontend import PIPELINE_VERSION
-from perfvec.program.tracer import FEWEST_GROUPS, trace_launch
+from perfvec.program.pilot import FEWEST_GROUPS
+from perfvec.program.tracer import trace_launch
 from perfvec.resources import RESOURCE_INDEX
 from perfvec.trace_data import Trace
 from tests.program.launching import make_launch
@@ -41,7 +42,8 @@ STENCIL = make_launch(
 
 
 def counted(trace: Trace) -> np.ndarray:
-    return count_resources(trace, count_window_units(trace, unit_tables(trace)))
+    tables = unit_tables(trace)
+    return count_resources(trace, tables, count_window_units(trace, tables))
 
 
 def test_the_whole_launch():

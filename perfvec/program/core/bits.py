@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from perfvec.program.core.jit import inlined
 
 _DE_BRUIJN = 0x077CB531
 # Place of the lowest bit by the top five bits of its product with the De Bruijn sequence.
@@ -12,7 +13,7 @@ for _place in range(32):
     _PLACES[((_DE_BRUIJN << _place) & 0xFFFF_FFFF) >> 27] = _place
 
 
-@njit(cache=True)
+@inlined
 def lowest_lane(mask):
     """The lowest lane of a mask that has any.
 
@@ -22,7 +23,7 @@ def lowest_lane(mask):
     return _PLACES[(((mask & -mask) * _DE_BRUIJN) & 0xFFFF_FFFF) >> 27]
 
 
-@njit(cache=True)
+@inlined
 def count_lanes(mask):
     """How many lanes a mask has."""
     pairs = mask - ((mask >> 1) & 0x5555_5555)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from numba import njit
-
 from perfvec.program.core.bits import count_lanes
+from perfvec.program.core.jit import compiled
 from perfvec.program.core.windows import MARK_GROUP_END, MARK_SUB_GROUP
 
 # Columns of `counts`, a row a segment; behind them come the lanes that went to each successor.
@@ -16,7 +15,7 @@ _MASK, _SEGMENT, _TO = range(3)
 _NOWHERE, _SEVERAL = -1, -2
 
 
-@njit(cache=True)
+@compiled
 def consume(events, successors, weights, counts, totals, waiting, num_waiting, scalars):
     """Count the runs of each segment, and which ways its lanes go on.
 

@@ -21,9 +21,9 @@ Source:
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from perfvec.program.core.bits import count_lanes
+from perfvec.program.core.jit import compiled, inlined
 
 MAX_LINES = 64  # of one access
 MEMORY_SHIFT = 33  # a line's number is its memory's above this, its place in the memory below
@@ -87,7 +87,7 @@ def enlarged(marks, blocks, line_at):
     return larger
 
 
-@njit(cache=True)
+@inlined
 def log_bucket(distance):
     """1 + floor(log2(1 + distance)), at most 31."""
     bucket = 1
@@ -97,7 +97,7 @@ def log_bucket(distance):
     return bucket
 
 
-@njit(cache=True)
+@inlined
 def _marks_after(marks, blocks, time, now):
     """How many marks lie between two moments."""
     word, end = time >> _WORD_SHIFT, (now + _WORD_MASK) >> _WORD_SHIFT
@@ -111,7 +111,7 @@ def _marks_after(marks, blocks, time, now):
     return total
 
 
-@njit(cache=True)
+@inlined
 def _lines_after(groups, group_blocks, before, group):
     """How many lines count for later work-groups than one, up to the present one."""
     total = np.int64(0)
@@ -123,21 +123,21 @@ def _lines_after(groups, group_blocks, before, group):
     return total
 
 
-@njit(cache=True)
+@inlined
 def _clear_mark(marks, blocks, time):
     marks[time >> _WORD_SHIFT, BITS] &= ~(np.int64(1) << (time & _WORD_MASK))
     marks[time >> _WORD_SHIFT, NUM_MARKS] -= 1
     blocks[time >> _BLOCK_SHIFT] -= 1
 
 
-@njit(cache=True)
+@inlined
 def _set_mark(marks, blocks, time):
     marks[time >> _WORD_SHIFT, BITS] |= np.int64(1) << (time & _WORD_MASK)
     marks[time >> _WORD_SHIFT, NUM_MARKS] += 1
     blocks[time >> _BLOCK_SHIFT] += 1
 
 
-@njit(cache=True)
+@compiled
 def make_room(state, table, marks, blocks, line_at, more):
     """Renumber the last touches 0, 1, 2 ... if there are not `more` moments left; whether there are now."""
     if state[NOW] + more <= line_at.shape[0]:
@@ -158,13 +158,13 @@ def make_room(state, table, marks, blocks, line_at, more):
     return True
 
 
-@njit(cache=True)
+@compiled
 def _forget(state, marks, blocks):
     marks[: (state[NOW] >> _WORD_SHIFT) + 1] = 0
     blocks[: (state[NOW] >> _BLOCK_SHIFT) + 1] = 0
 
 
-@njit(cache=True)
+@inlined
 def next_group(state, table, marks, blocks, line_at, places):
     """Begin the next work-group; `places`: `(work-groups,)`: the neighbourhood that each belongs to."""
     group = state[GROUP]
@@ -180,7 +180,7 @@ def next_group(state, table, marks, blocks, line_at, places):
     state[GROUP] += 1
 
 
-@njit(cache=True)
+@compiled
 def count_seen(table, weights):
     """Which lines of a memory the ended work-groups touched.
 
@@ -205,7 +205,7 @@ def count_seen(table, weights):
     return lines, single, weighted, double
 
 
-@njit(cache=True)
+@inlined
 def touch(lines, count, origin, base, table, marks, blocks, line_at, groups, group_blocks, state, rows):  # noqa: D417
     """Touch the lines of one access of the present work-group, one after another.
 
@@ -272,7 +272,7 @@ def touch(lines, count, origin, base, table, marks, blocks, line_at, groups, gro
     return reuse_group, reuse_device, cold_group, cold_device
 
 
-@njit(cache=True)
+@inlined
 def _move(lines, count, rows, table, marks, blocks, line_at, groups, group_blocks, state):
     """Let the lines of an access be the last that were touched."""
     now, group = state[NOW], state[GROUP]
@@ -307,7 +307,7 @@ def _move(lines, count, rows, table, marks, blocks, line_at, groups, group_block
     state[NOW] = now + count
 
 
-@njit(cache=True)
+@compiled
 def _largest_in_group(rows, count, table, marks, blocks, stamp, now):
     """The largest distance within the work-group, line by line."""
     largest = np.int64(0)
@@ -323,7 +323,7 @@ def _largest_in_group(rows, count, table, marks, blocks, stamp, now):
     return largest
 
 
-@njit(cache=True)
+@compiled
 def _largest_between(rows, count, table, groups, group_blocks, group):
     """The largest distance between work-groups, line by line."""
     largest = np.int64(0)

@@ -7,9 +7,9 @@ on every device, so sectors and lines follow from the address alone.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from perfvec.program.core.bits import count_lanes, lowest_lane
+from perfvec.program.core.jit import compiled, inlined
 
 SECTOR_SHIFT = 5  # 32 B
 LINE_SHIFT = 7  # 128 B
@@ -22,7 +22,7 @@ MAX_SECTORS = 256  # of one access that are told apart: more than 32 lanes of 12
 STAMP_SLOTS = 1024  # a power of two above that, with room
 
 
-@njit(cache=True)
+@compiled
 def stride_class(addresses, lanes_mask, access_bytes):
     """Class of the step between the addresses of neighbouring active lanes.
 
@@ -60,7 +60,7 @@ def stride_class(addresses, lanes_mask, access_bytes):
     return STRIDE_SMALL if abs(step) <= SMALL_STRIDE * access_bytes else STRIDE_LARGE
 
 
-@njit(cache=True)
+@inlined
 def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, epoch, narrow):
     """Collect the distinct cache lines that an access touches, and of each its 32 B sectors.
 
@@ -131,7 +131,7 @@ def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, 
     return sectors, min(found, lines.shape[0])
 
 
-@njit(cache=True)
+@compiled
 def bank_passes(addresses, lanes_mask, access_bytes, words, epoch):
     """Passes that local memory of 32 banks of 4 B needs: the most distinct words that fall on one bank.
 
@@ -161,7 +161,7 @@ def bank_passes(addresses, lanes_mask, access_bytes, words, epoch):
     return most
 
 
-@njit(cache=True)
+@compiled
 def shared_addresses(addresses, lanes_mask):
     """How the active lanes share addresses; shape of `addresses`: `(lane,)`.
 
@@ -182,7 +182,7 @@ def shared_addresses(addresses, lanes_mask):
     return most, distinct
 
 
-@njit(cache=True)
+@compiled
 def private_lines(addresses, lanes_mask, access_bytes, out):
     """Sectors and lines of an access to private arrays, whose words lie interleaved by lane on a device.
 

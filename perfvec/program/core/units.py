@@ -7,17 +7,30 @@ from numba import njit
 
 
 @njit(cache=True)
+def count_executions(token_static, token_memory, window_start, window_weight, num_static, num_outcomes):
+    """How often the launch executes each instruction and has each memory outcome; arrays as a trace has them."""
+    by_static, by_outcome = np.zeros(num_static), np.zeros(num_outcomes)
+    for window in range(window_weight.shape[0]):
+        for token in range(window_start[window], window_start[window + 1]):
+            by_static[token_static[token]] += window_weight[window]
+            if token_memory[token] >= 0:
+                by_outcome[token_memory[token]] += window_weight[window]
+    return by_static, by_outcome
+
+
+@njit(cache=True)
 def add_up_windows(token_static, token_memory, window_start, by_static, by_outcome, kind):
     """See `perfvec.program.counts.count_window_units`; the arrays are a trace's, and those of `UnitTables`."""
     num_units = by_static.shape[1]
-    none = by_outcome.shape[1] - 1
     total = np.zeros((window_start.shape[0] - 1, num_units))
     for window in range(total.shape[0]):
         for token in range(window_start[window], window_start[window + 1]):
             static = token_static[token]
             outcome = token_memory[token]
             if outcome < 0:
-                outcome = none
+                for unit in range(num_units):
+                    total[window, unit] += by_static[static, unit]
+                continue
             for unit in range(num_units):
                 total[window, unit] += by_static[static, unit] + by_outcome[kind[static], outcome, unit]
     return total

@@ -2,10 +2,10 @@
 
 A window is kept as words: one for each run of a part of a segment, with its number of lanes, and one for each memory
 outcome of that part. What a part's tokens are is known from the static table, so that the cost of an instruction that
-does not touch memory is nil; `expand_tokens` writes them out at the end.
+does not touch memory is nil; `expand_tokens` writes them out once there are many. Of windows that were written out only
+two hash codes stay: windows with equal codes are taken for equal.
 
-Arrays are passed one by one, not in tuples: numba counts references of what it takes out of a tuple, which would cost
-more than the work. Columns of the two-dimensional ones are named below.
+Columns of the two-dimensional arrays are named below.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numba import njit
 from perfvec.program.core import lines as reuse
 from perfvec.program.core import outcomes
 from perfvec.program.core.bits import count_lanes, lowest_lane
+from perfvec.program.core.jit import compiled, inlined
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
 MAX_WINDOW = 128  # and ends at the latest here
@@ -35,12 +36,13 @@ PART_FIRST, PART_END, PART_SITE, PART_SITE_END = range(4)
 SITE_ROW, SITE_ADDRESS = range(2)
 # Columns of `rows`, a row a static instruction.
 ROW_SPACE, ROW_BYTES, ROW_ATOMIC = range(3)
-# Columns of `opened`, a row a sub-group of the work-group: tokens and words of the open window, hash code, all tokens.
-OPEN_LENGTH, OPEN_WORDS, OPEN_HASH, OPEN_TOTAL = range(4)
-# Columns of `windows`: first token, hash code, first word.
-WINDOW_START, WINDOW_HASH, WINDOW_WORD = range(3)
-# Positions in `scalars`.
-WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH = range(7)
+# Columns of `opened`, a row a sub-group of the work-group: tokens and words of the open window, all tokens.
+OPEN_LENGTH, OPEN_WORDS, OPEN_TOTAL = range(3)
+# Columns of `windows`: its two hash codes.
+WINDOW_CODE, WINDOW_CHECK = range(2)
+# Positions in `scalars`; WORDS are those of windows that have not been written out.
+WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH, WORDS = range(8)
+NUM_SCALARS = 8
 # Columns of `shapes`, a row a static instruction: what its last access looked like, apart from where it was, and the
 # outcome that it had last.
 SHAPE_MASK, SHAPE_PHASE, SHAPE_KEY, SHAPE_MORE, SHAPE_LINES, LAST_KEY, LAST_OUTCOME = range(7)
@@ -48,17 +50,20 @@ NUM_SHAPE = 7
 # What `consume` returns.
 FINISHED, NEEDS_WORDS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_MARKS = range(6)
 _LANES_SHIFT = 6  # of a part's word: lanes below
+SLOT_SHIFT = 24  # lower bits of a window's code depend on few bits of its words
+# Odd multipliers of a window's words, a row a code.
+_KEYS = np.random.default_rng(0).integers(-(1 << 63), 1 << 63, (2, MAX_WORDS)) | 1
 _LINES_SHIFT = 45  # of a packed outcome: sectors and lines above, what does not depend on the place in a line below
 _KEY_SHIFT = 28  # of a packed outcome: what an access's shape says, above what its lines have been through
 
 
-@njit(cache=True)
+@inlined
 def _mix(value, more):
     value = (value ^ more) * np.int64(-7046029254386353131)
     return value ^ (value >> 29)
 
 
-@njit(cache=True)
+@inlined
 def pack_shape(sectors, num_lines, passes, same, stride):
     """The part of a packed outcome that does not depend on what was touched before."""
     key = np.int64(min(sectors, 255))
@@ -68,7 +73,7 @@ def pack_shape(sectors, num_lines, passes, same, stride):
     return (key << 3 | stride) << _KEY_SHIFT
 
 
-@njit(cache=True)
+@inlined
 def pack_reuse(reuse_group, reuse_device, cold_group, cold_device):
     """The other part; both together have 61 bits, and `unpack_outcomes` of `perfvec.program.record` reads them."""
     key = np.int64(reuse_group) << 6 | reuse_device
@@ -76,7 +81,7 @@ def pack_reuse(reuse_group, reuse_device, cold_group, cold_device):
     return key << 8 | min(cold_device, 255)
 
 
-@njit(cache=True)
+@inlined
 def pack_more(distinct, sectors_8, lines_8, sectors_16, lines_16):
     """A second number with the rest of what an access's shape says, of 38 bits."""
     key = np.int64(distinct)
@@ -86,7 +91,7 @@ def pack_more(distinct, sectors_8, lines_8, sectors_16, lines_16):
     return key << 8 | min(lines_16, 255)
 
 
-@njit(cache=True)
+@inlined
 def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, lines, scratch, narrow, words, epoch):
     """Work out what an access looks like and remember it; `addresses` are its lanes'."""
     start = addresses[first_lane]
@@ -115,7 +120,7 @@ def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, l
     shapes[row, LAST_KEY] = EMPTY
 
 
-@njit(cache=True)
+@inlined
 def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, scratch, narrow, epoch):
     """Work out the lines of an access that looks like the last one of its instruction, at another place in a line."""
     key = shapes[row, SHAPE_KEY]
@@ -127,8 +132,8 @@ def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, sc
     if is_uniform:
         halves = (mask & 0xFFFF != 0) + (mask >> 16 != 0)
         quarters = (mask & 0xFF != 0) + (mask >> 8 & 0xFF != 0) + (mask >> 16 & 0xFF != 0) + (mask >> 24 != 0)
-        narrow[:2] *= quarters
-        narrow[2:] *= halves
+        narrow[0], narrow[1] = narrow[0] * quarters, narrow[1] * quarters
+        narrow[2], narrow[3] = narrow[2] * halves, narrow[3] * halves
     shapes[row, SHAPE_PHASE] = phase
     shapes[row, SHAPE_LINES] = found
     others = key & ((np.int64(1) << _LINES_SHIFT) - 1)
@@ -138,13 +143,13 @@ def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, sc
     shapes[row, LAST_KEY] = EMPTY
 
 
-@njit(cache=True)
+@inlined
 def outcome_code(key, more):
     """Hash code of a packed outcome."""
     return _mix(_mix(np.int64(1), key), more)
 
 
-@njit(cache=True)
+@inlined
 def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     slot_mask = outcome_slots.shape[0] - 1
     slot = outcome_code(key, more) & slot_mask
@@ -160,49 +165,60 @@ def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     return number
 
 
-@njit(cache=True)
-def end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub_group):
+@inlined
+def window_codes(words, num_words):
+    """Two hash codes of a window's words, shape `(MAX_WORDS,)`.
+
+    Each is a sum of products with random odd multipliers, modulo 2^64; words and multipliers being independent, two
+    windows have both codes in common with a probability of less than 2^-64.
+
+    Source:
+        Lemire and Kaser, "Strongly universal string hashing is fast", The Computer Journal 57, 2014: MULTILINEAR.
+    """
+    code = check = np.int64(0)
+    for i in range(num_words):
+        word = np.int64(words[i]) + 1  # so that the number of words counts
+        code += word * _KEYS[0, i]
+        check += word * _KEYS[1, i]
+    return code, check
+
+
+@inlined
+def end_window(words, windows, sizes, window_slots, stream, scalars, open_words, opened, first_sub_group, sub_group):
     """End a sub-group's open window: find its equal or store it, and append it to the stream."""
     length = opened[sub_group, OPEN_LENGTH]
     if length == 0:
         return
-    code, num_words = opened[sub_group, OPEN_HASH], opened[sub_group, OPEN_WORDS]
+    num_words = opened[sub_group, OPEN_WORDS]
+    code, check = window_codes(open_words[sub_group], num_words)
     slot_mask = window_slots.shape[0] - 1
-    slot = code & slot_mask
-    found = EMPTY
-    while window_slots[slot] != EMPTY and found == EMPTY:
-        number = window_slots[slot]
-        start = windows[number, WINDOW_WORD]
-        if windows[number, WINDOW_HASH] == code and windows[number + 1, WINDOW_WORD] - start == num_words:
-            differs = np.int64(0)
-            for i in range(num_words):
-                differs |= words[start + i] ^ open_words[sub_group, i]
-            if differs == 0:
-                found = number
+    slot = (code >> SLOT_SHIFT) & slot_mask
+    number = window_slots[slot]
+    while number != EMPTY and (windows[number, WINDOW_CODE] != code or windows[number, WINDOW_CHECK] != check):
         slot = (slot + 1) & slot_mask
-    if found == EMPTY:
-        found = scalars[WINDOWS]
-        start = windows[found, WINDOW_WORD]
-        window_slots[slot] = found
-        windows[found, WINDOW_HASH] = code
-        windows[found + 1, WINDOW_START] = windows[found, WINDOW_START] + length
-        windows[found + 1, WINDOW_WORD] = start + num_words
+        number = window_slots[slot]
+    if number == EMPTY:
+        number = scalars[WINDOWS]
+        start = scalars[WORDS]
+        window_slots[slot] = number
+        windows[number, WINDOW_CODE], windows[number, WINDOW_CHECK] = code, check
+        sizes[number] = length
         for i in range(num_words):
             words[start + i] = open_words[sub_group, i]
-        scalars[WINDOWS] = found + 1
-    stream[scalars[STREAM]] = (first_sub_group + sub_group) << 32 | found
+        scalars[WORDS] = start + num_words
+        scalars[WINDOWS] = number + 1
+    stream[scalars[STREAM]] = (first_sub_group + sub_group) << 32 | number
     scalars[STREAM] += 1
     opened[sub_group, OPEN_TOTAL] += length
-    opened[sub_group, OPEN_LENGTH] = opened[sub_group, OPEN_WORDS] = opened[sub_group, OPEN_HASH] = 0
+    opened[sub_group, OPEN_LENGTH] = opened[sub_group, OPEN_WORDS] = 0
 
 
-@njit(cache=True)
-def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
+@compiled
+def lacking(words, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
     """Which array would be too small for so many more windows and accesses; FINISHED if none."""
-    num_windows = scalars[WINDOWS]
-    if windows[num_windows, WINDOW_WORD] + new_windows * MAX_WORDS > words.shape[0]:
+    if scalars[WORDS] + new_windows * MAX_WORDS > words.shape[0]:
         return NEEDS_WORDS
-    if 2 * (num_windows + new_windows) > window_slots.shape[0]:
+    if 2 * (scalars[WINDOWS] + new_windows) > window_slots.shape[0]:
         return NEEDS_WINDOWS
     if 2 * (scalars[OUTCOMES] + num_sites) > outcome_slots.shape[0]:
         return NEEDS_OUTCOMES
@@ -211,11 +227,11 @@ def lacking(words, windows, window_slots, outcome_slots, stream, scalars, new_wi
     return FINISHED
 
 
-@njit(cache=True)
+@compiled
 def consume(  # noqa: D417 (arguments that belong together are described together)
     events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, narrow, bank_words, open_words,
-    opened, words, windows, window_slots, outcome_key, outcome_slots, stream, lengths, places, scalars, base, table,
-    marks, blocks, line_at, groups, group_blocks, state, touched,
+    opened, words, windows, sizes, window_slots, outcome_key, outcome_slots, stream, lengths, places, scalars, base,
+    table, marks, blocks, line_at, groups, group_blocks, state, touched,
 ):  # fmt: skip
     """Take in events from where the last call stopped.
 
@@ -228,13 +244,15 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         steps: int64 `(static, lane)`, shapes: int64 `(static, NUM_SHAPE)`, lines: int64 `(static, MAX_LINES, 2)`: what
             each instruction's last access looked like.
         scratch, narrow: int64 scratch, see `outcomes.distinct_lines`; bank_words: see `outcomes.bank_passes`.
-        open_words: int64 `(sub-groups, MAX_WORDS)`, opened: int64 `(sub-groups, 4)`: windows not yet ended.
-        words: int64 `(capacity,)`, windows: int64 `(capacity, 3)`, window_slots: int64 `(power of two,)`: kept.
+        open_words: int32 `(sub-groups, MAX_WORDS)`, opened: int64 `(sub-groups, 3)`: windows not yet ended.
+        words: int32 `(capacity,)`: of the last distinct windows, one behind the other.
+        windows: int64 `(capacity, 2)`, sizes: uint8 `(capacity,)`, window_slots: int64 `(power of two,)`: codes and
+            tokens of each distinct window, and a hash table of them.
         outcome_key: int64 `(capacity, 2)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
         lengths: int64 `(work-groups, sub-groups)`: receives the tokens of each.
         places: int64 `(work-groups,)`: the neighbourhood that each belongs to.
-        scalars: int64 `(7,)`; EVENT and ROW say where to go on.
+        scalars: int64 `(NUM_SCALARS,)`; EVENT and ROW say where to go on.
         base, table, marks, blocks, line_at, groups, group_blocks, state, touched: see `lines.touch`.
 
     Returns:
@@ -251,19 +269,21 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
             continue
         first_sub_group = state[reuse.GROUP] * num_sub_groups
         if segment == MARK_GROUP_END:
-            lack = lacking(words, windows, window_slots, outcome_slots, stream, scalars, num_sub_groups, 0)
+            lack = lacking(words, window_slots, outcome_slots, stream, scalars, num_sub_groups, 0)
             if lack != FINISHED:
                 return lack
             group = state[reuse.GROUP]
             for sub in range(num_sub_groups):
-                end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
+                end_window(
+                    words, windows, sizes, window_slots, stream, scalars, open_words, opened, first_sub_group, sub
+                )
                 lengths[group, sub] = opened[sub, OPEN_TOTAL]
                 opened[sub, OPEN_TOTAL] = 0
             reuse.next_group(state, table, marks, blocks, line_at, places)
             scalars[EVENT] += 1
             continue
         size, num_sites = segments[segment, SEG_SIZE], segments[segment, SEG_SITES]
-        lack = lacking(words, windows, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
+        lack = lacking(words, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
         if lack != FINISHED:
             return lack
         if num_sites and not reuse.make_room(state, table, marks, blocks, line_at, reuse.MAX_LINES * num_sites):
@@ -271,17 +291,19 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         sub = scalars[SUB_GROUP]
         length = opened[sub, OPEN_LENGTH]
         if (segments[segment, SEG_HEADER] and length >= MIN_WINDOW) or length + size > MAX_WINDOW:
-            end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
+            end_window(
+                words, windows, sizes, window_slots, stream, scalars, open_words, opened, first_sub_group, sub
+            )  # fmt: skip
         lanes = count_lanes(mask)
         first_lane = lowest_lane(mask)
         for part in range(segments[segment, SEG_PART], segments[segment, SEG_PART_END]):
             if opened[sub, OPEN_LENGTH] == MAX_WINDOW:
-                end_window(words, windows, window_slots, stream, scalars, open_words, opened, first_sub_group, sub)
-            num_words, code = opened[sub, OPEN_WORDS], opened[sub, OPEN_HASH]
-            word = part << _LANES_SHIFT | lanes
-            open_words[sub, num_words] = word
+                end_window(
+                    words, windows, sizes, window_slots, stream, scalars, open_words, opened, first_sub_group, sub
+                )
+            num_words = opened[sub, OPEN_WORDS]
+            open_words[sub, num_words] = part << _LANES_SHIFT | lanes
             num_words += 1
-            code = _mix(code, word)
             for site in range(parts[part, PART_SITE], parts[part, PART_SITE_END]):
                 row = sites[site, SITE_ROW]
                 at = scalars[ROW] + sites[site, SITE_ADDRESS]
@@ -323,24 +345,21 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                     shapes[row, LAST_OUTCOME] = _number_of_outcome(
                         outcome_key, outcome_slots, scalars, key, shapes[row, SHAPE_MORE]
                     )
-                word = shapes[row, LAST_OUTCOME]
-                open_words[sub, num_words] = word
+                open_words[sub, num_words] = shapes[row, LAST_OUTCOME]
                 num_words += 1
-                code = _mix(code, word)
             opened[sub, OPEN_WORDS] = num_words
-            opened[sub, OPEN_HASH] = code
             opened[sub, OPEN_LENGTH] += parts[part, PART_END] - parts[part, PART_FIRST]
         scalars[ROW] += num_sites
         scalars[EVENT] += 1
     return FINISHED
 
 
-@njit(cache=True)
+@compiled
 def expand_tokens(words, parts, sites, token_static, token_lanes, token_memory):  # noqa: D417
-    """Write out the tokens of all windows.
+    """Write out the tokens of windows.
 
     Args:
-        words: int64 `(words,)`: the windows' words.
+        words: int32 `(words,)`: the windows' words.
         parts, sites: As for `consume`.
         token_static: uint32, token_lanes: uint8, token_memory: int32, each `(tokens,)`: receive them.
     """
@@ -375,7 +394,7 @@ def order_stream(stream, start, stream_window):
         place[sub_group] += 1
 
 
-@njit(cache=True)
+@compiled
 def insert_all(slots, codes):
     """Fill an empty hash table with the numbers 0, 1, 2 ... under their codes."""
     slot_mask = slots.shape[0] - 1
