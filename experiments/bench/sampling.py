@@ -107,7 +107,7 @@ def compare(launch: Launch) -> Errors:
     )
 
 
-def _resources(trace: Trace) -> NDArray[np.float64]:
+def _resources(trace: Trace) -> np.ndarray:
     tables = unit_tables(trace)
     return count_resources(trace, tables, count_window_units(trace, tables))
 
