@@ -94,8 +94,12 @@ def _trace(launch: Launch, append: Append, *, work_groups: int | None, budget: i
     most = execution.num_work_groups if work_groups is None else work_groups
     sample = sample_groups(launch.num_groups, most=most, seed=int(launch.digest[:8], 16))
     if work_groups is not None:
-        probe = Execution(compiled, launch, budget=min(limit, SAMPLE_INSTRUCTIONS), contents=contents)
-        sample = _shorten(sample, probe, may_run_over=limit > SAMPLE_INSTRUCTIONS)
+        # Nothing else refers to the probe, so that its buffers are gone before those of the execution fill.
+        sample = _shorten(
+            sample,
+            Execution(compiled, launch, budget=min(limit, SAMPLE_INSTRUCTIONS), contents=contents),
+            may_run_over=limit > SAMPLE_INSTRUCTIONS,
+        )
     recorder = Recorder(
         compiled.native,
         static,
