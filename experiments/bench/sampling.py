@@ -21,7 +21,6 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perfvec.corpus.suite import SuiteLaunch, load_suites
 from perfvec.launch import Launch
@@ -108,7 +107,7 @@ def compare(launch: Launch) -> Errors:
     )
 
 
-def _resources(trace: Trace) -> NDArray[np.float64]:
+def _resources(trace: Trace) -> np.ndarray:
     tables = unit_tables(trace)
     return count_resources(trace, tables, count_window_units(trace, tables))
 

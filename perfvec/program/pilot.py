@@ -157,6 +157,7 @@ class Tryout:
             return Choice(sample=self._by_place(FEWEST_LONG_GROUPS))
         sizes = np.diff(static.start)
         instructions = max(1, int(probe.segment_count @ sizes))
+        del probe  # and its buffers
         most = min(most, _fit(instructions))
         tried = self._by_place(min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions))
         if len(tried.groups) <= most or (pilot := run_each(self.execution(2 * MOST_INSTRUCTIONS), tried)) is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from perfvec.program.core.bits import count_lanes, lowest_lane
+from perfvec.program.core.jit import counted
 from perfvec.program.core.windows import MARK_GROUP_END, MARK_SUB_GROUP
 
 # Scalars of a count, in its `state` array: the next event, its first address row, entries, rows counted so far.
@@ -22,7 +22,7 @@ def new_table(num_slots: int):
     return np.full((num_slots, 6), EMPTY, np.int64)
 
 
-@njit(cache=True)
+@counted
 def _slot_of(table, address, instruction):
     mask = table.shape[0] - 1
     code = address ^ (address >> 28) ^ (instruction * 0x2545_F491)
@@ -34,7 +34,7 @@ def _slot_of(table, address, instruction):
     return slot
 
 
-@njit(cache=True)
+@counted
 def enlarged(table):
     """A table with four times the slots and the same entries."""
     new = np.full((4 * table.shape[0], table.shape[1]), EMPTY, np.int64)
@@ -44,7 +44,7 @@ def enlarged(table):
     return new
 
 
-@njit(cache=True)
+@counted
 def count_row(addresses, mask, instruction, state, table):
     """Count the operations of one execution by a sub-group.
 
@@ -87,7 +87,7 @@ def count_row(addresses, mask, instruction, state, table):
         table[slot, SERIAL] += 1
 
 
-@njit(cache=True)
+@counted
 def consume(events, addresses, num_sites, first_atomic, site, state, table):
     """Count the atomics of a piece of the record, from where the last call stopped.
 

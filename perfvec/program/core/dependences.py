@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from perfvec.program.core.jit import counted
 
 
-@njit(cache=True)
+@counted
 def find_producers(token_static, window_start, producers, is_load):
     """See `perfvec.program.features.nearest_producers`."""
     num_tokens = token_static.shape[0]

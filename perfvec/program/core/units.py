@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from perfvec.program.core.jit import counted
 
 
-@njit(cache=True)
+@counted
 def count_executions(token_static, token_memory, window_start, window_weight, num_static, num_outcomes):
     """How often the launch executes each instruction and has each memory outcome; arrays as a trace has them."""
     by_static, by_outcome = np.zeros(num_static), np.zeros(num_outcomes)
@@ -18,7 +19,7 @@ def count_executions(token_static, token_memory, window_start, window_weight, nu
     return by_static, by_outcome
 
 
-@njit(cache=True)
+@counted
 def add_up_windows(token_static, token_memory, window_start, by_static, by_outcome, kind):
     """See `perfvec.program.counts.count_window_units`; the arrays are a trace's, and those of `UnitTables`."""
     num_units = by_static.shape[1]

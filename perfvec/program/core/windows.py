@@ -11,12 +11,11 @@ Columns of the two-dimensional arrays are named below.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from perfvec.program.core import lines as reuse
 from perfvec.program.core import outcomes
 from perfvec.program.core.bits import count_lanes, lowest_lane
-from perfvec.program.core.jit import compiled, inlined
+from perfvec.program.core.jit import compiled, counted, inlined
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
 MAX_WINDOW = 128  # and ends at the latest here
@@ -378,7 +377,7 @@ def expand_tokens(words, parts, sites, token_static, token_lanes, token_memory):
         token += parts[part, PART_END] - first
 
 
-@njit(cache=True)
+@counted
 def order_stream(stream, start, stream_window):
     """Put the windows of a stream in the order of sub-groups.
 
@@ -405,7 +404,7 @@ def insert_all(slots, codes):
         slots[slot] = number
 
 
-@njit(cache=True)
+@counted
 def outcome_codes(keys):
     """Hash codes of packed outcomes, shape `(outcomes, 2)`."""
     codes = np.empty(keys.shape[0], np.int64)
