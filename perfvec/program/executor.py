@@ -113,8 +113,8 @@ class Execution:
         self._events = np.zeros((_EVENTS_CAPACITY + 1, 2), np.uint32)  # one more: see MARK_GROUP_END
         most_sites = max(Counter(site.segment for site in compiled.native.sites).values(), default=0)
         self._addresses = np.zeros((_ADDRESS_ROWS + most_sites, SUB_GROUP_SIZE), np.int64)
-        # A lane whose access failed goes on here until its segment ends.
-        scratch = np.zeros(max((site.access.num_bytes for site in compiled.native.sites), default=0) + _ALIGN, np.uint8)
+        # A lane whose access failed goes on here until its segment ends; vectors are stored by aligned instructions.
+        scratch = aligned_zeros(max((site.access.num_bytes for site in compiled.native.sites), default=0) + _ALIGN)
         self._bind_memories()
         self._bind_arguments()
         self._bind_geometry()
