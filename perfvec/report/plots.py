@@ -41,7 +41,7 @@ def plot_histograms(path: Path, panels: Sequence[Panel]) -> None:
         FormatError: The folder does not exist.
     """
     try:
-        from matplotlib.figure import Figure
+        from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ConfigError("plots need matplotlib; install it with: pip install 'perfvec[plots]'") from error
     suffix = path.suffix.removeprefix(".")
