@@ -11,13 +11,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union, final
 
 import tyro
 
 from perfvec.apply.options import (
+    CorpusBuildOptions,
+    CorpusDescribeOptions,
     DevicesOptions,
     EvaluateOptions,
     MeasureOptions,
@@ -191,6 +193,56 @@ def evaluate(options: EvaluateOptions, output: Output) -> None:
         _show(evaluation_table(rows, title=options.split), output)
 
 
+def corpus_build(options: CorpusBuildOptions, output: Output) -> None:
+    """Build a corpus."""
+    from perfvec.apply.corpora import build
+    from perfvec.apply.corpus_tables import built_table
+
+    _check_folder(options.output)
+    with _progress(output) as on_progress:
+        built = build(
+            options.output,
+            num_kernels=options.generated,
+            launches_per_kernel=options.launches,
+            seed=options.seed,
+            device_names=_flat(options.devices),
+            on_progress=on_progress,
+        )
+    _show(built_table(built, options.output), output)
+
+
+def corpus_describe(options: CorpusDescribeOptions, output: Output) -> None:
+    """Describe a corpus."""
+    from perfvec.apply.corpora import describe, distributions
+    from perfvec.apply.corpus_tables import corpus_table, distribution_panels, distribution_table
+    from perfvec.corpus.generated import Corpus
+
+    if options.plot is not None:
+        if options.sample < 1:
+            raise ConfigError("--plot needs launches to trace; give --sample 200, for example")
+        _check_folder(options.plot)
+    corpus = Corpus.load(options.file, is_checked=options.check)
+    description = describe(corpus)
+    found = None
+    if options.sample:
+        with _progress(output) as on_progress:
+            found = distributions(corpus, sample=options.sample, on_progress=on_progress)
+    if found is not None and options.plot is not None:
+        from perfvec.report.plots import plot_histograms
+
+        plot_histograms(options.plot, distribution_panels(found))
+    if options.json:
+        record = asdict(description)
+        if found is not None:
+            record["features"] = found.record()
+            record["left_out"] = [{"launch": name, "reason": reason} for name, reason in found.left_out]
+        output.json(record)
+        return
+    _show(corpus_table(description), output)
+    if found is not None:
+        _show(distribution_table(found), output)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -208,7 +260,11 @@ COMMANDS: dict[str, Command] = {
     "measure-suites": Command(options=MeasureSuitesOptions, function=measure_suites),
     "train": Command(options=TrainOptions, function=train),
     "evaluate": Command(options=EvaluateOptions, function=evaluate),
+    # Two words: a command of a group.
+    "corpus build": Command(options=CorpusBuildOptions, function=corpus_build),
+    "corpus describe": Command(options=CorpusDescribeOptions, function=corpus_describe),
 }
+GROUPS = {"corpus": "Launches to learn from: build them for your devices, see what they are like."}
 
 
 # ---- running ----------------------------------------------------------------------------------------------------
@@ -257,19 +313,30 @@ def _with_dashes(words: Sequence[str]) -> list[str]:
 
 
 def _parse(words: Sequence[str]) -> object:
-    union: Any = Union[  # noqa: UP007  (made from a table)
-        tuple(
-            Annotated[command.options, tyro.conf.subcommand(name, prefix_name=False)]
-            for name, command in COMMANDS.items()
-        )
-    ]
-    return tyro.cli(
-        tyro.conf.OmitArgPrefixes[union],
+    found = tyro.cli(
+        tyro.conf.OmitArgPrefixes[_union("")],
         prog="perfvec",
         description=DESCRIPTION,
         args=words,
         config=(tyro.conf.FlagCreatePairsOff,),
     )
+    return getattr(found, _IN_GROUP, found)
+
+
+_IN_GROUP = "of_group"
+
+
+def _union(group: str) -> Any:
+    """The commands of a group as a type; "" for the command line itself, whose groups are among its commands."""
+    words = {name.rpartition(" ")[::2]: command.options for name, command in COMMANDS.items()}
+    options: dict[str, Any] = {name: kind for (prefix, name), kind in words.items() if prefix == group}
+    for name in GROUPS if not group else ():
+        record = make_dataclass(name.capitalize(), [(_IN_GROUP, _union(name))], frozen=True, kw_only=True)
+        record.__doc__ = GROUPS[name]
+        options[name] = record
+    return Union[  # noqa: UP007  (made from a table)
+        tuple(Annotated[kind, tyro.conf.subcommand(name, prefix_name=False)] for name, kind in options.items())
+    ]
 
 
 def _run(options: object) -> int:

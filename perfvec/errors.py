@@ -28,7 +28,21 @@ class UnsupportedError(PerfVecError):
 
 
 class MemoryAccessError(PerfVecError):
-    """A lane touched memory outside its buffer."""
+    """A lane touched memory outside its buffer.
+
+    Attributes:
+        memory: Name of the buffer, array or image; "" where the address is in none.
+        space: "buffer", "local", "private", "constant", "global" or "image".
+        offset: The first byte that was accessed, from the memory's start.
+        num_bytes: How many bytes were accessed.
+        line: Source line; 0 where unknown.
+    """
+
+    def __init__(
+        self, message: str, *, memory: str = "", space: str = "", offset: int = 0, num_bytes: int = 0, line: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.memory, self.space, self.offset, self.num_bytes, self.line = memory, space, offset, num_bytes, line
 
 
 class BarrierDivergenceError(PerfVecError):

@@ -84,13 +84,13 @@ def test_no_argument_shows_help_with_every_command(capsys: pytest.CaptureFixture
     assert code == 0
     assert err == ""
     for name in cli.COMMANDS:
-        assert name in out
+        assert name.split()[0] in out
     assert "perfvec predict gemm.cl --kernel gemm" in out
 
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
 def test_each_command_explains_its_options(capsys: pytest.CaptureFixture[str], name: str):
-    code, out, _ = run(capsys, name, "--help")
+    code, out, _ = run(capsys, *name.split(), "--help")
     assert code == 0
     assert f"usage: perfvec {name}" in out
     assert "default: None" not in out
@@ -433,3 +433,58 @@ def test_output_is_readable_in_any_encoding(place: Path):
         [*COMMAND, "predict"], capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
     assert ran.returncode == 2
+
+
+# ---- corpora ----------------------------------------------------------------------------------------------------
+
+
+def test_groups_of_commands_show_theirs(capsys: pytest.CaptureFixture[str]):
+    for group in cli.GROUPS:
+        code, out, _ = run(capsys, group, "--help")
+        assert code == 0
+        for name in cli.COMMANDS:
+            assert name.startswith(group) == (f"• {name.split()[-1]} " in out)
+    assert run(capsys, "corpus")[0] == 2
+    assert run(capsys, "corpus", "biuld")[0] == 2
+
+
+def test_corpus_build_and_describe(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    path = tmp_path / "corpus.h5"
+    build = ("corpus", "build", "--generated", "30", "--launches", "4", "--seed", "3", "-o", str(path))
+    code, out, _ = run(capsys, *build, "--device", "h200", "--device", "nvidia-tesla-t4")
+    assert code == 0
+    assert re.search(r"built +\d+ launches a second on one core", out)
+    code, out, _ = run(capsys, "corpus", "describe", str(path), "--json", "--check")
+    assert code == 0
+    found = json.loads(out)
+    assert found["kernels"] == 30
+    assert list(found["devices"]) == ["nvidia-h200", "nvidia-tesla-t4"]
+    assert found["launches"] == sum(item["launches"] for item in found["devices"].values())
+    assert 225 <= found["launches"] <= 240
+    assert 15 <= found["families"] <= 30
+    assert sum(found["family_kernels"].values()) == 30
+    assert 0.3 < found["share_tied_to_global_size"] < 0.7
+    for name in ("type_shares", "width_shares", "dim_shares", "fill_shares"):
+        assert sum(found[name].values()) == pytest.approx(1.0)
+    assert found["fill_shares"] == pytest.approx({"underused": 0.6, "idle": 0.25, "full": 0.15}, abs=0.04)
+    code, out, _ = run(capsys, "corpus", "describe", str(path))
+    assert code == 0
+    assert re.search(r"launches for nvidia-tesla-t4 +\d+", out)
+
+
+def test_corpus_commands_refuse_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    path = str(tmp_path / "corpus.h5")
+    build = ("corpus", "build", "--generated", "2", "-o", path)
+    for words, message in (
+        (build, "a corpus is built for devices; give --device NAME"),
+        ((*build, "--device", "h2000"), "did you mean h200"),
+        ((*build, "--device", "h200", "--device", "nvidia-h200"), "each may be given once"),
+        (("corpus", "build", "--generated", "0", "-o", path, "--device", "h200"), "0 kernels; allowed are 1 to"),
+        (("corpus", "build", "--generated", "1", "-o", "no/x.h5", "--device", "h200"), "the folder no does not exist"),
+        (("corpus", "describe", path), "does not exist"),
+        (("corpus", "describe", path, "--plot", "x.png"), "give --sample 200"),
+    ):
+        code, out, err = run(capsys, *words)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert not Path(path).exists()

@@ -205,6 +205,48 @@ class EvaluateOptions:
     """Print the table in Markdown."""
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusBuildOptions:
+    """Build a corpus of generated launches: recipes from which every launch regenerates byte for byte."""
+
+    generated: Annotated[int, _option(metavar="N")]
+    """Kernels to generate, no two equal but for names and constants."""
+
+    devices: Annotated[Several, _option("device", "NAME", hint="(required, repeatable)"), Repeated]
+    """Devices whose states the sizes shall cover, as perfvec devices names them; each gets its own launches."""
+
+    output: Annotated[Path, _option(metavar="FILE", short="-o", hint="(required)")]
+    """The HDF5 file to write."""
+
+    launches: Annotated[int, _option(metavar="N", hint=None)] = 8
+    """Launches of each kernel for each device."""
+
+    seed: Annotated[int, _option(metavar="S", hint=None)] = 0
+    """The same seed gives the same corpus."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusDescribeOptions:
+    """Say what a corpus holds, and how its launches behave beside those of the suites' real kernels."""
+
+    file: Annotated[tyro.conf.Positional[Path], _option(metavar="FILE", hint="(required)")]
+    """A corpus, as perfvec corpus build writes it."""
+
+    sample: Annotated[int, _option(metavar="N", hint=None)] = 0
+    """Launches of the corpus to trace, and as many of the suites; needed for the distribution of features."""
+
+    plot: Annotated[Path | None, _option(metavar="FILE")] = None
+    """Where to plot the distributions (.png, .svg or .pdf); needs --sample."""
+
+    check: Annotated[bool, _option()] = False
+    """Regenerate every launch, and compare with the digest in the file."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+
 def _sizes(text: str, option: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.replace("x", ",").split(","))

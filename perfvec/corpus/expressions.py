@@ -6,6 +6,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from perfvec.errors import ConfigError
@@ -46,10 +47,14 @@ def evaluate(expression: str | float, names: Mapping[str, float]) -> float | int
     if not isinstance(expression, str):
         return expression
     try:
-        tree = ast.parse(expression.strip(), mode="eval")
-        return _evaluate(tree.body, names)
+        return _evaluate(_parse(expression.strip()), names)
     except (SyntaxError, ArithmeticError, ValueError, TypeError) as error:
         raise ConfigError(f"cannot evaluate {expression!r}: {error}") from error
+
+
+@lru_cache(maxsize=4096)
+def _parse(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
 
 
 def _evaluate(node: ast.expr, names: Mapping[str, float]) -> float | int:

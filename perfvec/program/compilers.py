@@ -32,8 +32,11 @@ _ALONE = re.compile(r"-(?:cl-[\w=.+-]+|w|W[\w=-]*|O\w?|f(?!syntax-only)[\w=-]+)"
 _NO_ASSEMBLY = tuple(f"-D{word}=inline_assembly_is_not_OpenCL_C" for word in ("asm", "__asm", "__asm__"))
 # What clang says where a hint is of more use to a newcomer than the message alone.
 _HINTS = (
-    ("opencl-c", "this clang comes without OpenCL's headers: take LLVM's own, and name it in PERFVEC_CLANG"),
-    ("file not found", "tell where headers are: a build option -I FOLDER"),
+    (
+        r"'opencl-c\S*' file not found",
+        "this clang has no OpenCL headers: take LLVM's own, and name it in PERFVEC_CLANG",
+    ),
+    (r"' file not found", "tell where headers are: a build option -I FOLDER"),
 )
 Compiler: TypeAlias = Callable[[str, tuple[str, ...], str], bytes]
 
@@ -187,5 +190,5 @@ def _clang(name: str) -> Compiler | None:
 
 
 def _source_error(source_name: str, log: str) -> SourceError:
-    hint = next((f"\nHint: {hint}." for words, hint in _HINTS if words in log), "")
+    hint = next((f"\nHint: {hint}." for pattern, hint in _HINTS if re.search(pattern, log)), "")
     return SourceError(f"{source_name} does not compile:\n{log}{hint}")

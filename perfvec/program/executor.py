@@ -113,8 +113,8 @@ class Execution:
         self._events = np.zeros((_EVENTS_CAPACITY + 1, 2), np.uint32)  # one more: see MARK_GROUP_END
         most_sites = max(Counter(site.segment for site in compiled.native.sites).values(), default=0)
         self._addresses = np.zeros((_ADDRESS_ROWS + most_sites, SUB_GROUP_SIZE), np.int64)
-        # A lane whose access failed goes on here until its segment ends.
-        scratch = np.zeros(max((site.access.num_bytes for site in compiled.native.sites), default=0) + _ALIGN, np.uint8)
+        # A lane whose access failed goes on here until its segment ends; vectors are stored by aligned instructions.
+        scratch = aligned_zeros(max((site.access.num_bytes for site in compiled.native.sites), default=0) + _ALIGN)
         self._bind_memories()
         self._bind_arguments()
         self._bind_geometry()
@@ -416,26 +416,36 @@ class Execution:
         line = f"line {site.instruction.line} of {self.launch.source_name}"
         what = f"{where}, work-item {lane} of the group, {line}: {verb} {num_bytes} bytes"
         if memory is None:
-            return MemoryAccessError(f"{what} at an address in no buffer ({address:#x}); is a pointer null or not set?")
-        if (memory.space == "private") != (site.access.space == PRIVATE):
             return MemoryAccessError(
-                f"{what} of {memory.space} {memory.name!r} through a pointer to another address space"
+                f"{what} at an address in no buffer ({address:#x}); is a pointer null or not set?",
+                line=site.instruction.line,
             )
+
+        def error(message: str) -> MemoryAccessError:
+            return MemoryAccessError(
+                message,
+                memory=memory.name,
+                space=memory.space,
+                offset=offset,
+                num_bytes=num_bytes,
+                line=site.instruction.line,
+            )
+
+        if (memory.space == "private") != (site.access.space == PRIVATE):
+            return error(f"{what} of {memory.space} {memory.name!r} through a pointer to another address space")
         if memory.space == "image":
             base = self._table[number][1]
             image = next(image for image, array in self._images.values() if array.ctypes.data == base)
             texel = (offset - HEADER_BYTES) // num_bytes
-            return MemoryAccessError(
+            return error(
                 f"{what} at coordinates {coordinates_outside(texel, site.instruction.callee)} of image "
                 f"{memory.name!r}, which has {'x'.join(map(str, image.size))} texels. Guard the access by the bounds, "
                 "or read through a sampler that clamps."
             )
         place = f"{what} at byte {offset} (index {offset // max(num_bytes, 1)}) of {memory.space} {memory.name!r}"
         if 0 <= offset <= memory.num_bytes - num_bytes:
-            return MemoryAccessError(
-                f"{place}, which is not a multiple of {site.access.align}; OpenCL requires alignment"
-            )
-        return MemoryAccessError(
+            return error(f"{place}, which is not a multiple of {site.access.align}; OpenCL requires alignment")
+        return error(
             f"{place}, which has {memory.num_bytes} bytes. Give a larger buffer, or guard the access by the bounds."
         )
 

@@ -86,12 +86,14 @@ class Parameter:
         type: LLVM type.
         byval: Type of a struct that is passed by value, else "".
         opaque: OpenCL's type of an image or sampler without its `_t`, such as `image2d` or `sampler`, else "".
+        opencl_type: OpenCL's own name of its type, such as `float*`, else "".
     """
 
     name: str
     type: str
     byval: str
     opaque: str = ""
+    opencl_type: str = ""
 
 
 @final
@@ -108,7 +110,18 @@ class GlobalVariable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelIR:
-    """A kernel ready to be translated."""
+    """A kernel ready to be translated.
+
+    Attributes:
+        name: The kernel function.
+        parameters: Its parameters.
+        blocks: Its basic blocks.
+        variables: The module's variables.
+        types: Definitions of the module's named types.
+        is_optimised: Whether the fixed pass pipeline has run.
+        required_local_size: The only local size that the kernel allows (`reqd_work_group_size`); empty where it does
+            not say.
+    """
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -116,6 +129,7 @@ class KernelIR:
     variables: tuple[GlobalVariable, ...]
     types: dict[str, str]
     is_optimised: bool
+    required_local_size: tuple[int, ...] = ()
 
 
 # ---- types ------------------------------------------------------------------------------------------------------
@@ -210,15 +224,21 @@ def parse_kernel(ir: str, kernel_name: str, *, is_optimised: bool) -> KernelIR:
         variables=tuple(_parse_variables(lines)),
         types=reader.types,
         is_optimised=is_optimised,
+        required_local_size=tuple(
+            map(int, re.findall(r"i32 (\d+)", _metadata("reqd_work_group_size", lines[start], lines)))
+        ),
     )
 
 
 def _opencl_types(lines: list[str], define: str) -> list[str]:
     """OpenCL's own names of the parameters' types, out of the kernel's metadata; empty where it has none."""
-    node = re.search(r"!kernel_arg_base_type (!\d+)", define)
-    if node is None:
-        return []
-    return re.findall(r'!"([^"]*)"', next(line for line in lines if line.startswith(f"{node[1]} = ")))
+    return re.findall(r'!"([^"]*)"', _metadata("kernel_arg_base_type", define, lines))
+
+
+def _metadata(name: str, define: str, lines: list[str]) -> str:
+    """A node of a kernel's metadata as text; "" where it has none of that name."""
+    node = re.search(rf"!{name} (!\d+)", define)
+    return "" if node is None else next(line for line in lines if line.startswith(f"{node[1]} = "))
 
 
 def _parse_parameters(line: str, kernel_name: str, opencl_types: list[str]) -> tuple[Parameter, ...]:
@@ -236,6 +256,7 @@ def _parse_parameters(line: str, kernel_name: str, opencl_types: list[str]) -> t
                 type=type_text,
                 byval=byval[1] if byval else "",
                 opaque=opaque[1] if opaque else "",
+                opencl_type=opencl_type,
             )
         )
     return tuple(parameters)

@@ -30,7 +30,15 @@ class Verdict:
     differences: tuple[str, ...] = ()
 
 
-def judge(name: str, launch: Launch, *, tolerance: float = 1.0, is_unordered: bool = False, ulps: int = 0) -> Verdict:
+def judge(
+    name: str,
+    launch: Launch,
+    *,
+    tolerance: float = 1.0,
+    is_unordered: bool = False,
+    ulps: int = 0,
+    without_pocl: bool = False,
+) -> Verdict:
     """Run a launch in the executor, on optimised and unoptimised IR, and find an oracle that agrees with both.
 
     PoCL 3.1 miscompiles some kernels in which one lane writes a local value that all read after a barrier. Where it
@@ -42,6 +50,7 @@ def judge(name: str, launch: Launch, *, tolerance: float = 1.0, is_unordered: bo
         tolerance: Factor on the bounds.
         is_unordered: Whether work-items append in an order of their own: contents are sorted before they are compared.
         ulps: By how much integers may differ that hold the bits of floats.
+        without_pocl: Ask Oclgrind alone.
     """
     ours = {"optimised": execute(launch)}
     with quick_machine_code():
@@ -52,7 +61,7 @@ def judge(name: str, launch: Launch, *, tolerance: float = 1.0, is_unordered: bo
         ("PoCL", pocl_device, launch),
         (f"PoCL {WITHOUT_OPTIMISER}", pocl_device, unoptimised),
         ("Oclgrind", oclgrind_device, unoptimised),
-    ):
+    )[2 * without_pocl :]:
         theirs = dict(replay(asked, device()).outputs)
         found = [
             f"{mode} IR, {oracle}: {difference}"

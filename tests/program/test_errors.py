@@ -223,3 +223,14 @@ def test_risky_kernels_end_well_or_in_an_error_of_ours():
     assert {outcome["found"] for outcome in outcomes} <= allowed
     wrong = [outcome for outcome in outcomes if outcome["expected"] not in ("", outcome["found"])]
     assert not wrong
+
+
+@pytest.mark.parametrize("spare", range(8))
+def test_a_wide_vector_out_of_bounds(spare: int):
+    """It is stored by an instruction that wants 64 B of alignment, wherever NumPy happens to put things."""
+    kept = [bytearray(48 + 16 * spare) for _ in range(100)]
+    source = "kernel void k(global int16 *a) { int i = get_global_id(0); a[i] = (int16)(i); }"
+    launch = make_launch(source, "buffer:int32x16:9:constant(0)", global_size=10, local_size=5)
+    with pytest.raises(MemoryAccessError, match="writes 64 bytes at byte 576"):
+        execute(launch)
+    del kept

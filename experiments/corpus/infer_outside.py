@@ -1,0 +1,82 @@
+"""`python -m experiments.corpus.infer_outside PATH...`: launches for kernels of unknown origin.
+
+PATH is a folder, a file of OpenCL C or a CSV table with a column of sources; `--packages` adds the kernels inside
+installed Python packages. Each kernel that gets no launch is named with its cause. The last line is JSON: kernels by
+reason, the share of the sources that compile all of whose kernels get launches, and the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from perfvec.corpus.outside import OutsideSource, load_packages, load_sources
+from perfvec.corpus.survey import NO_KERNEL, NOT_COMPILED, OK, Outcome, count_reasons, survey
+from perfvec.errors import PerfVecError
+
+_SHOWN = 240  # characters of a cause
+
+
+def share_of_sources(outcomes: Sequence[Outcome]) -> tuple[int, int]:
+    """Sources all of whose kernels get launches, and sources that compile and have kernels."""
+    reasons: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        reasons.setdefault(outcome.source, set()).add(outcome.reason)
+    compiled = [found for found in reasons.values() if not found & {NO_KERNEL, NOT_COMPILED}]
+    return sum(found == {OK} for found in compiled), len(compiled)
+
+
+def main() -> int:
+    """Infer launches and print what came of each kernel."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders, files or tables of sources")
+    parser.add_argument("--packages", action="store_true", help="also the kernels inside installed packages")
+    parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
+    parser.add_argument("--groups", type=int, default=64, help="work-groups of each launch that are run once more")
+    parser.add_argument("--all", action="store_true", help="name also sources that do not compile or have no kernel")
+    options = parser.parse_args()
+    if not options.paths and not options.packages:
+        parser.error("give a PATH or --packages")
+    start = time.perf_counter()
+    try:
+        sources: list[OutsideSource] = [source for path in options.paths for source in load_sources(path)]
+    except PerfVecError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if options.packages:
+        found, missing = load_packages()
+        sources += found
+        sys.stdout.write(f"packages that are not installed: {', '.join(missing) or 'none'}\n")
+    outcomes = []
+    for outcome in survey(sources, verified_groups=options.groups, num_processes=options.processes):
+        outcomes.append(outcome)
+        is_shown = outcome.reason != OK and (options.all or outcome.reason not in (NO_KERNEL, NOT_COMPILED))
+        if is_shown:
+            cause = " ".join(outcome.cause.split())[:_SHOWN]
+            sys.stdout.write(f"{outcome.source} {outcome.kernel_name}: {outcome.reason}: {cause}\n")
+            sys.stdout.flush()
+    wall_s = time.perf_counter() - start
+    counts, (good, compiled) = count_reasons(outcomes), share_of_sources(outcomes)
+    for reason, count in counts.items():
+        sys.stdout.write(f"{count:6} {reason}\n")
+    repaired = sum(bool(o.inferred is not None and o.inferred.repairs) for o in outcomes)
+    sys.stdout.write(f"{repaired:6} of those that run needed repairs by check runs\n")
+    record = {
+        "sources": len({outcome.source for outcome in outcomes}),
+        "sources_compiled": compiled,
+        "sources_with_launches": good,
+        "share": good / compiled if compiled else None,
+        "kernels_by_reason": counts,
+        "repaired": repaired,
+        "wall_s": round(wall_s, 1),
+    }
+    sys.stdout.write(json.dumps(record) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""What corpora hold, as tables and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from perfvec.apply.launch_features import CLASSES, FEATURES, LOGARITHMIC
+from perfvec.report.plots import Panel
+from perfvec.report.tables import Column, Table
+from perfvec.units import format_bytes, format_percent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from perfvec.apply.corpora import Built, Description, Distributions
+
+
+def built_table(built: Built, path: Path) -> Table:
+    """What building a corpus came to."""
+    corpus = built.corpus
+    rows = (
+        ("kernels", str(len(corpus.kernel_seeds))),
+        ("launches", str(len(corpus))),
+        ("devices", ", ".join(corpus.devices)),
+        ("built", f"{built.launches_per_s:.0f} launches a second on one core"),
+        ("written to", f"{path} ({format_bytes(built.num_bytes)})"),
+    )
+    return Table(columns=(Column(title="corpus"), Column(title="")), rows=rows)
+
+
+def corpus_table(description: Description) -> Table:
+    """What a corpus holds."""
+
+    def shares(values: Mapping[str, float]) -> str:
+        return ", ".join(f"{name} {format_percent(share)}" for name, share in values.items())
+
+    largest = list(description.family_kernels.items())[:3]
+    rows = (
+        ("kernels", str(description.kernels)),
+        ("launches", str(description.launches)),
+        *((f"launches for {name}", str(item["launches"])) for name, item in description.devices.items()),
+        ("families", f"{description.families}, such as {', '.join(f'{name} ({count})' for name, count in largest)}"),
+        ("tied to the global size", format_percent(description.share_tied_to_global_size)),
+        ("types", shares(description.type_shares)),
+        ("vector widths", shares(description.width_shares)),
+        ("dimensions", shares(description.dim_shares)),
+        ("fill of the device", shares(description.fill_shares)),
+    )
+    return Table(columns=(Column(title="corpus"), Column(title="")), rows=rows)
+
+
+def distribution_table(found: Distributions) -> Table:
+    """How launches behave, source beside source: 5th, 50th and 95th percentile of each feature."""
+    sources = [source for source, items in found.features.items() if items]
+    record: Any = found.record()
+    quantiles = ("p5", "p50", "p95")
+    rows = [
+        (feature, *(f"{record[source]['quantiles'][feature][q]:.3g}" for source in sources for q in quantiles))
+        for feature in FEATURES
+    ]
+    rows += [
+        (f"share of {name}", *(cell for source in sources for cell in ("", _share_of(record[source], name), "")))
+        for name in CLASSES
+    ]
+    columns = (
+        Column(title="feature"),
+        *(Column(title=f"{source} {q}", is_number=True) for source in sources for q in quantiles),
+    )
+    counts = ", ".join(f"{len(found.features[source])} of {source}" for source in sources)
+    return Table(columns=columns, rows=tuple(rows), title=f"traced: {counts}; left out: {len(found.left_out)}")
+
+
+def _share_of(record: Mapping[str, Any], name: str) -> str:
+    return format_percent(record["class_shares"][name])
+
+
+def distribution_panels(found: Distributions) -> list[Panel]:
+    """The same as histograms."""
+    sources = [source for source, items in found.features.items() if items]
+    panels = [
+        Panel(
+            title=feature.replace("_", " "),
+            values={source: found.values(source, feature) for source in sources},
+            is_logarithmic=feature in LOGARITHMIC,
+        )
+        for feature in FEATURES
+    ]
+    panels += [
+        Panel(
+            title=f"share of {name}",
+            values={source: [item.class_shares[name] for item in found.features[source]] for source in sources},
+        )
+        for name in CLASSES
+    ]
+    return panels
