@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; rename it to `path` only if the block succeeds.
+    """Yield a temporary path beside `path`; it becomes `path` only if the block succeeds.
+
+    Where the file system has files without a name (Linux), nothing is left even of a process that is killed.
 
     Args:
         path: The file to be written. Its folder must exist.
@@ -29,17 +31,32 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     if not target.parent.is_dir():
         raise FormatError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    temporary = Path(name)
+    umask = os.umask(0)
+    os.umask(umask)
+    with _nameless(target.parent) as nameless:
+        temporary = Path(tempfile.mktemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
+        try:
+            yield nameless or temporary
+            if nameless:
+                os.link(nameless, temporary, follow_symlinks=True)
+            temporary.chmod(0o666 & ~umask)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _nameless(folder: Path) -> Iterator[Path | None]:
+    """A file in a folder that has no name yet, by its descriptor; None where there are no such files."""
     try:
-        yield temporary
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)  # mkstemp makes files private; the user asked for an ordinary one
-        temporary.replace(target)
+        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except (AttributeError, OSError):
+        yield None
+        return
+    try:
+        yield Path(f"/proc/self/fd/{handle}")
     finally:
-        temporary.unlink(missing_ok=True)
+        os.close(handle)
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def test_a_sample_of_the_windows_stands_for_all():
     assert kept.token_weight @ kept.token_units == pytest.approx(whole.token_weight @ whole.token_units, rel=1e-6)
     # What is left to chance is how features differ between windows.
     mean = [launch.token_weight @ launch.token_features / launch.token_weight.sum() for launch in (kept, whole)]
-    assert mean[0] == pytest.approx(mean[1], abs=0.02)
+    assert mean[0] == pytest.approx(mean[1], abs=0.03)
     assert np.array_equal(kept.resources, whole.resources)
     again = launch_input(traced, most_windows=100)
     assert np.array_equal(again.window_weight, kept.window_weight)

@@ -64,7 +64,8 @@ def by_class(trace: Trace) -> np.ndarray:
 
 
 def sectors(trace: Trace) -> float:
-    return count_resources(trace, count_window_units(trace, unit_tables(trace)))[RESOURCE_INDEX["l1_sectors"]]
+    tables = unit_tables(trace)
+    return count_resources(trace, tables, count_window_units(trace, tables))[RESOURCE_INDEX["l1_sectors"]]
 
 
 @pytest.mark.usefixtures("front_end")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from perfvec.errors import MemoryAccessError
 from perfvec.launch import Launch
 from perfvec.program.executor import Execution, compile_launch
+from perfvec.program.loops import weighable_loops
 from perfvec.program.printf import MOST_TEXT, RECORD_BYTES, printed
 from perfvec.program.tracer import trace_launch
 from perfvec.program.writer import PrintfSite
@@ -256,3 +257,13 @@ def test_the_text_comes_before_an_error():
     with pytest.raises(MemoryAccessError, match="index 100"):
         trace_launch(make_launch(source, INTS), on_printf=texts.append)
     assert texts[0].startswith("at 0\nat 1\n")
+
+
+def test_a_loop_that_prints_is_not_taken_by_weight():
+    loop = "for (int i = 0; i < n; i++) {{ o[get_global_id(0)] = i; {0} }}"
+    head = "kernel void k(global int *o, int n) { "
+    kernels = [
+        compile_launch(make_launch(f"{head}{loop.format(body)} }}", INTS, "int32:9")).native
+        for body in ("if (i % 1000 == 999) o[0] += i;", 'printf("%d", i);')
+    ]
+    assert not weighable_loops(kernels[1])
