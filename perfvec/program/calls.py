@@ -51,7 +51,7 @@ def write_call(writer: Writer, instruction: Instruction, places: Sequence[Place]
 def _refusal(writer: Writer, instruction: Instruction) -> UnsupportedError:
     name = readable_name(instruction.callee)
     reason = (
-        "PerfVec knows the built-ins of OpenCL C 1.2, not OpenCL 2.0's additions"
+        "PerfVec knows the built-ins of OpenCL C 1.2 and of cl_khr_subgroups, not OpenCL 2.0's other additions"
         if instruction.callee.startswith(("_Z", "llvm.", "__"))
         else "it is recursive, or declared and not defined; OpenCL C allows neither"
     )

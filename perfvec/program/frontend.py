@@ -94,9 +94,9 @@ def keep_kernel(
         KernelNotFoundError: It has no such kernel.
         UnsupportedError: The kernel's functions call each other in a ring, or one that has no body.
     """
-    text = module_text(module, source_name)
-    kernels = KERNEL_DEFINE.findall(text)
-    if kernel_name not in kernels:
+    text = module_text(module, source_name, kernel_name=kernel_name)
+    if kernel_name not in KERNEL_DEFINE.findall(text):
+        kernels = kernel_names(module, source_name)
         names = ", ".join(kernels) if kernels else "none"
         raise KernelNotFoundError(f"no kernel {kernel_name!r} in the program; its kernels are: {names}")
     check_calls(text, kernel_name, source_name)

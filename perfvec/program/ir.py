@@ -121,6 +121,7 @@ class KernelIR:
         is_optimised: Whether the fixed pass pipeline has run.
         required_local_size: The only local size that the kernel allows (`reqd_work_group_size`); empty where it does
             not say.
+        sub_group_size: The sub-group size that it asks for (`intel_reqd_sub_group_size`); None where it does not say.
     """
 
     name: str
@@ -130,6 +131,7 @@ class KernelIR:
     types: dict[str, str]
     is_optimised: bool
     required_local_size: tuple[int, ...] = ()
+    sub_group_size: int | None = None
 
 
 # ---- types ------------------------------------------------------------------------------------------------------
@@ -226,6 +228,9 @@ def parse_kernel(ir: str, kernel_name: str, *, is_optimised: bool) -> KernelIR:
         is_optimised=is_optimised,
         required_local_size=tuple(
             map(int, re.findall(r"i32 (\d+)", _metadata("reqd_work_group_size", lines[start], lines)))
+        ),
+        sub_group_size=next(
+            map(int, re.findall(r"i32 (\d+)", _metadata("intel_reqd_sub_group_size", lines[start], lines))), None
         ),
     )
 

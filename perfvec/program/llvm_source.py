@@ -50,8 +50,14 @@ def set_llvm_options() -> None:
     llvm.set_option("perfvec", "-inline-cost-full")
 
 
-def module_text(module: bytes | str, source_name: str) -> str:
+def module_text(module: bytes | str, source_name: str, *, kernel_name: str = "") -> str:
     """A compiler's module as text in the form that the front end works on.
+
+    Args:
+        module: Bitcode or text.
+        source_name: What to call it in messages.
+        kernel_name: Where the module has this function, what it does not need is left out: of a program of many kernels
+            that is most, and all that follows takes time by the length of the text.
 
     Raises:
         SourceError: It cannot be read, or is for another target.
@@ -59,15 +65,31 @@ def module_text(module: bytes | str, source_name: str) -> str:
     """
     set_llvm_options()
     try:
-        text = str(llvm.parse_assembly(module) if isinstance(module, str) else llvm.parse_bitcode(module))
+        parsed = llvm.parse_assembly(module) if isinstance(module, str) else llvm.parse_bitcode(module)
     except RuntimeError as error:
         raise _unreadable(str(error), module, source_name) from error
+    _drop_all_but(parsed, kernel_name)
+    text = str(parsed)
     _check_target(text, source_name)
     for form, pointer in _OPAQUE_TYPES:
         text = form.sub(pointer, text)
     if unknown := re.search(r'target\("[^"]*"', text):
         raise UnsupportedError(f"{source_name} has values of type {unknown[0]}), which OpenCL C 1.2 does not have")
     return _adopt_old_metadata(_with_target(text))
+
+
+def _drop_all_but(module: llvm.ModuleRef, kernel_name: str) -> None:
+    functions = [function for function in module.functions if not function.is_declaration]
+    if kernel_name not in [function.name for function in functions]:
+        return
+    for function in functions:
+        if function.name != kernel_name:
+            function.linkage = "internal"
+    llvm.initialize_native_target()
+    machine = llvm.Target.from_default_triple().create_target_machine()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 def disassemble(bitcode: bytes, source_name: str) -> str:

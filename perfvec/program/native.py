@@ -284,6 +284,11 @@ class _Translator:
             return []
         arguments = call_arguments(call)
         where = f"kernel {self.kernel.name!r}, line {call.line}"
+        if self.kernel.sub_group_size not in (None, SUB_GROUP_SIZE):
+            raise UnsupportedError(
+                f"{where}: the kernel asks for sub-groups of {self.kernel.sub_group_size} work-items and exchanges "
+                f"values in them; the traced ones have {SUB_GROUP_SIZE}. Trace a variant for {SUB_GROUP_SIZE}."
+            )
         parts = sub_group_call(call.callee, arguments, where)
         if not call.name:
             return []

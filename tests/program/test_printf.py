@@ -226,6 +226,20 @@ def test_what_has_no_place_is_counted():
     assert kept.startswith("0,1,2,3,")
 
 
+def test_nothing_is_printed_after_what_has_no_place():
+    """Not even a call that would still fit, or the text would not be the beginning of what was printed."""
+    source = """kernel void k(global int *o) {
+        for (int i = 0; i < 5000; i++) printf("%v16ld\\n", (long16)(i));
+        printf("last\\n");
+    }"""
+    launch = make_launch(source, INTS, global_size=32, local_size=32)
+    text, _ = run(launch)
+    large = compile_launch(launch).native.printf_sites[0].num_bytes
+    assert RECORD_BYTES % large >= compile_launch(launch).native.printf_sites[1].num_bytes
+    assert "last" not in text
+    assert f"{32 * 5001 - RECORD_BYTES // large:,} more calls are left out" in text
+
+
 def test_text_is_bounded_too():
     source = 'kernel void k(global int *o) { for (int i = 0; i < 20; i++) printf("%4000d", i); }'
     text, _ = run(make_launch(source, INTS))

@@ -500,6 +500,21 @@ def test_types_that_a_function_does_not_take(declaration: str, call: str, messag
         translate(kernel)
 
 
+def test_a_kernel_for_sub_groups_of_another_size_is_refused_if_they_exchange():
+    source = """__attribute__((intel_reqd_sub_group_size({0})))
+    kernel void k(global int *o) {{ int i = get_global_id(0); o[i] = {1}; }}"""
+    with pytest.raises(UnsupportedError, match=r"line 2: .* sub-groups of 8 work-items .*; the traced ones have 32"):
+        compile_launch(make_launch(source.format(8, "sub_group_reduce_add(i)"), "buffer:int32:64"))
+    for body, size in (("sub_group_reduce_add(1)", 32), ("32", 8)):
+        assert execute(make_launch(source.format(size, body), "buffer:int32:64"))[0].tolist() == [32] * 64
+
+
+def test_functions_of_a_vendor_are_refused():
+    source = "kernel void k(global int *o) { o[0] = intel_sub_group_shuffle(o[0], 3); }"
+    with pytest.raises(UnsupportedError, match=r"'intel_sub_group_shuffle' is not executed.* and of cl_khr_subgroups"):
+        compile_launch(make_launch(source, "buffer:int32:64"))
+
+
 def test_every_function_is_declared_once_for_each_type():
     declared = declarations("sub_group").splitlines()
     for name, function in FUNCTIONS.items():
