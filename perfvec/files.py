@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; it becomes `path` only if the block succeeds.
+    """Yield a temporary path beside `path`; rename it to `path` only if the block succeeds.
 
-    Where the file system has files without a name (Linux), nothing is left even of a process that is killed.
+    What a process that was killed has left beside `path` is removed by the next that writes it.
 
     Args:
         path: The file to be written. Its folder must exist.
@@ -31,32 +32,40 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     if not target.parent.is_dir():
         raise FormatError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
-    umask = os.umask(0)
-    os.umask(umask)
-    with _nameless(target.parent) as nameless:
-        temporary = Path(tempfile.mktemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part"))
-        try:
-            yield nameless or temporary
-            if nameless:
-                os.link(nameless, temporary, follow_symlinks=True)
-            temporary.chmod(0o666 & ~umask)
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def _nameless(folder: Path) -> Iterator[Path | None]:
-    """A file in a folder that has no name yet, by its descriptor; None where there are no such files."""
+    beginning = f".{target.name}.{platform.node()}."
+    _remove_left_over(target.parent, beginning)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f"{beginning}{os.getpid()}.", suffix=".part")
+    os.close(handle)
+    temporary = Path(name)
     try:
-        handle = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
-    except (AttributeError, OSError):
-        yield None
-        return
-    try:
-        yield Path(f"/proc/self/fd/{handle}")
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes files private; the user asked for an ordinary one
+        temporary.replace(target)
     finally:
-        os.close(handle)
+        temporary.unlink(missing_ok=True)
+
+
+def _remove_left_over(folder: Path, beginning: str) -> None:
+    """Remove temporary files whose process on this machine has ended."""
+    for file in folder.iterdir():
+        if file.name.startswith(beginning) and file.suffix == ".part":
+            process = file.name.removeprefix(beginning).split(".")[0]
+            if process.isdecimal() and not _is_running(int(process)):
+                file.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    if os.name != "posix":  # where signal 0 is no question
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        return True
+    return True
 
 
 @contextmanager

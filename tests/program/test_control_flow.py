@@ -100,5 +100,5 @@ def test_a_sample_is_weighted():
     assert whole.split_share == pytest.approx(1 / 1024)
     assert whole.branch_entropy == pytest.approx(entropy(40 / 32768, 1 - 40 / 32768))
     for name in ("mean_lanes", "split_share", "branch_entropy"):
-        assert getattr(sample, name) == pytest.approx(getattr(whole, name), rel=1e-6)
+        assert getattr(sample, name) == pytest.approx(getattr(whole, name), rel=1e-4)
     assert np.isfinite(sample.branch_entropy)
