@@ -39,6 +39,7 @@ _CARDS_TRIED = 8
 # Launches that would take longer, by a rough estimate, are not made.
 _LONGEST_S = 0.5
 _KEPT_KERNELS = 64
+_LOCAL_SIZES = 2  # of a kernel that is built for each; so many that are multiples of the sub-group width, so many not
 
 
 @final
@@ -267,26 +268,47 @@ def _launches(
 ) -> list[LaunchRecipe]:
     """Launches of a kernel for a device, as the cards say; cards that do not suit the kernel stay for others."""
     made: dict[tuple[object, ...], LaunchRecipe] = {}
+    # Where the local size is a macro, a few of them serve all launches, so that these share programs.
+    local_sizes: dict[bool, list[tuple[int, ...]]] | None = None
+    if {"L", "LX", "LY"} & set(kernel.macros):
+        local_sizes = {True: [], False: []}
     refused: list[tuple[Fill, bool]] = []
     while cards and len(made) < count and len(refused) < _CARDS_TRIED:
         card = cards.pop()
-        recipe = _launch(draw, kernel, number, device, row, card)
+        known = [] if local_sizes is None else local_sizes[card[1]]
+        recipe = _launch(draw, kernel, number, device, row, card, known if len(known) >= _LOCAL_SIZES else ())
         if recipe is None or (recipe.ndrange, recipe.sizes) in made:
             refused.append(card)
         else:
             made[recipe.ndrange, recipe.sizes] = recipe
+            if recipe.ndrange.local_size not in known:
+                known.append(recipe.ndrange.local_size)
     cards.extend(refused)
     for place, card in enumerate(refused):  # to the bottom, so that the next kernel does not begin with them
         cards[len(cards) - 1 - place], cards[place] = cards[place], card
-    return list(made.values())
+    macros = [place for place, size in enumerate(kernel.sizes) if size.kind == "macro"]
+
+    def program(recipe: LaunchRecipe) -> tuple[tuple[int, ...], list[int]]:
+        local_size = () if local_sizes is None else recipe.ndrange.local_size
+        return local_size, [recipe.sizes[place] for place in macros]
+
+    return sorted(made.values(), key=program)
 
 
 def _launch(
-    draw: Draw, kernel: GeneratedKernel, number: int, device: Device, row: int, card: tuple[Fill, bool]
+    draw: Draw,
+    kernel: GeneratedKernel,
+    number: int,
+    device: Device,
+    row: int,
+    card: tuple[Fill, bool],
+    local_sizes: Sequence[tuple[int, ...]],
 ) -> LaunchRecipe | None:
     fill, is_multiple = card
     for _ in range(_ATTEMPTS):
-        ndrange = sample_ndrange(draw, device, demands_of(kernel), fill, is_multiple=is_multiple)
+        ndrange = sample_ndrange(
+            draw, device, demands_of(kernel), fill, is_multiple=is_multiple, local_sizes=local_sizes
+        )
         sizes = choose_sizes(draw, kernel, ndrange, device, target_s=draw_target_s(draw))
         if sizes is None:
             continue

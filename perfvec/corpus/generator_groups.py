@@ -19,6 +19,10 @@ from perfvec.corpus.generator_access import (
 from perfvec.corpus.generator_stages import AbstractStage, Setting, apply_recipe, orders_of
 from perfvec.corpus.generator_values import Recipe, draw_flavour, draw_recipe
 
+# About what atomics on one cell wait for each other: as they come, and where all who meet there must try again.
+_ATOMIC_NS = 1.0
+_EXCHANGE_NS = 10_000.0
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +277,9 @@ class Atomic(AbstractStage):
             cell, count = self._cell(scope, step.k)
             cells = out.buffer("cells", UINT, count, "constant(0)", is_written=True)
             amount = f"(uint)({scope.value.small_int(scope.v)})" + (f" + (uint){step.k}" if step.k else "")
-            out.charge(operations=6, accesses=1, num_bytes=8)
+            cells_met = {"one": 1, "group": 128, "lane": 64}.get(self.target, self.bins)
+            wait_ns = _EXCHANGE_NS if self.operation == "cmpxchg" else _ATOMIC_NS
+            out.charge(operations=6, accesses=1, num_bytes=8, serial_ns=wait_ns / cells_met)
             if self.operation == "cmpxchg":
                 self._add_float(scope, f"&{cells}[{cell}]", amount)
                 continue_text = ""

@@ -103,7 +103,7 @@ class Stream(AbstractStage):
     @classmethod
     def draw(cls, draw: Draw, setting: Setting) -> Stream:
         """Draw one."""
-        depth = draw.weighted({0: 25, 1: 60, 2: 15})
+        depth = draw.weighted({0: 42, 1: 46, 2: 12})
         outer = draw_trip(draw, setting.trips) if depth == 2 else None
         inner = draw_trip(draw, setting.fixed_trips if depth == 2 else setting.trips) if depth else None
         if depth == 2 and inner is not None:

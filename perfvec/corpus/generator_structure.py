@@ -14,7 +14,7 @@ from perfvec.corpus.generator_values import ValueType
 
 COMMUNICATIONS = ("none", "tile", "reduce", "atomic")
 _STAGES: dict[type[AbstractStage], int] = {
-    Stream: 30, Copy: 6, Stencil: 7, Compute: 13, Branch: 9, Rows: 4, Chase: 4, Search: 3, Escape: 4, Private: 5,
+    Stream: 36, Copy: 6, Stencil: 7, Compute: 11, Branch: 9, Rows: 4, Chase: 4, Search: 3, Escape: 4, Private: 5,
     Table: 4, Mix: 5, Tile: 12, Reduce: 7, Atomic: 6, Histogram: 3, Append: 2,
 }  # fmt: skip
 _TIED: dict[TripKind, int] = {"literal": 12, "macro": 55, "data": 20, "lane": 13}
@@ -106,7 +106,7 @@ def draw_structure(draw: Draw) -> Structure:
 
 def _draw_stages(draw: Draw, setting: Setting, traversal: str, is_size_tied: bool) -> tuple[AbstractStage, ...]:
     weights = dict(_STAGES)
-    count = draw.weighted({1: 35, 2: 40, 3: 25})
+    count = draw.weighted({1: 42, 2: 36, 3: 22})
     if traversal == "group":  # its work-items have parts of one element's result, which only a reduction joins
         weights = {Stream: 60, Copy: 5, Rows: 20, Compute: 10, Table: 10}
         count = min(count, 2)

@@ -50,6 +50,7 @@ class Cost:
         arithmetic: Of those, operations on the kernel's values, not on indices.
         accesses: Accesses to global memory.
         num_bytes: Bytes of them.
+        serial_ns: What all work-items of the launch together wait for each other, for each of them.
     """
 
     times: str
@@ -57,6 +58,7 @@ class Cost:
     arithmetic: float = 0.0
     accesses: float = 0.0
     num_bytes: float = 0.0
+    serial_ns: float = 0.0
 
 
 @final
@@ -126,7 +128,13 @@ class Writer:
         self._times.pop()
 
     def charge(
-        self, *, operations: float = 0.0, arithmetic: float = 0.0, accesses: float = 0.0, num_bytes: float = 0.0
+        self,
+        *,
+        operations: float = 0.0,
+        arithmetic: float = 0.0,
+        accesses: float = 0.0,
+        num_bytes: float = 0.0,
+        serial_ns: float = 0.0,
     ) -> None:
         """Note what a line costs here; arithmetic is counted among the operations."""
         times = "*".join(f"({text})" for text in self._times) or "1"
@@ -137,6 +145,7 @@ class Writer:
                 arithmetic=arithmetic,
                 accesses=accesses,
                 num_bytes=num_bytes,
+                serial_ns=serial_ns,
             )
         )
 

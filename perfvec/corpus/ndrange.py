@@ -9,6 +9,7 @@ kernels further, but are not known before a compiler has chosen them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
@@ -113,7 +114,15 @@ def deck(draw: Draw, count: int) -> list[tuple[Fill, bool]]:
     return cards[:count]
 
 
-def sample_ndrange(draw: Draw, device: Device, demands: Demands, fill: Fill, *, is_multiple: bool) -> NDRange:
+def sample_ndrange(
+    draw: Draw,
+    device: Device,
+    demands: Demands,
+    fill: Fill,
+    *,
+    is_multiple: bool,
+    local_sizes: Sequence[tuple[int, ...]] = (),
+) -> NDRange:
     """Draw an NDRange.
 
     Args:
@@ -123,25 +132,36 @@ def sample_ndrange(draw: Draw, device: Device, demands: Demands, fill: Fill, *, 
         fill: What it shall do to the device. A device that holds one work-group a compute unit cannot be underused: it
             is full.
         is_multiple: Whether the local size shall be a multiple of the device's sub-group width.
+        local_sizes: Local sizes to choose from, which must meet the demands; a new one is drawn where there are none.
 
     Raises:
         ConfigError: The kernel's local memory does not fit the device.
     """
+
+    def local_size() -> tuple[int, ...]:
+        if local_sizes:
+            return draw.choice(local_sizes)
+        return _draw_local_size(draw, demands.dims, _draw_local_items(draw, device, demands, is_multiple))
+
     for _ in range(_ATTEMPTS):
-        local_items = _draw_local_items(draw, device, demands, is_multiple)
-        low, high = _bounds(device, demands, local_items, fill)
+        local = local_size()
+        low, high = _bounds(device, demands, math.prod(local), fill)
         if low > high:
             continue
-        ndrange = _shape(draw, demands.dims, local_items, draw.spread(low, high))
-        if low <= ndrange.num_groups <= high:
-            return ndrange
+        groups = _draw_groups(draw, demands.dims, draw.spread(low, high))
+        if low <= math.prod(groups) <= high:
+            return _ndrange(local, groups)
     # Some sizes cannot be split over the dimensions within narrow bounds: one row of groups always can.
-    local_items = _draw_local_items(draw, device, demands, is_multiple)
-    low, high = _bounds(device, demands, local_items, fill)
+    local = local_size()
+    low, high = _bounds(device, demands, math.prod(local), fill)
     if low > high:
-        low, high = _bounds(device, demands, local_items, "full")
-    ones = (1,) * (demands.dims - 1)
-    return NDRange(global_size=(local_items * draw.spread(low, high), *ones), local_size=(local_items, *ones))
+        low, high = _bounds(device, demands, math.prod(local), "full")
+    return _ndrange(local, (draw.spread(low, high), *(1,) * (demands.dims - 1)))
+
+
+def _ndrange(local: tuple[int, ...], groups: tuple[int, ...]) -> NDRange:
+    sizes = tuple(side * count for side, count in zip(local, groups, strict=True))
+    return NDRange(global_size=sizes, local_size=local)
 
 
 def _most_local_items(device: Device, demands: Demands) -> int:
@@ -186,20 +206,25 @@ def _bounds(device: Device, demands: Demands, local_items: int, fill: Fill) -> t
     return held, max(min(held * _MOST_WAVES, most), held)
 
 
-def _shape(draw: Draw, dims: int, local_items: int, num_groups: int) -> NDRange:
-    """Spread work-items of a group, and groups, over the dimensions; groups may come out a few less."""
-    local, groups = [local_items], [num_groups]
+def _draw_local_size(draw: Draw, dims: int, local_items: int) -> tuple[int, ...]:
+    """Spread the work-items of a group over the dimensions."""
+    sides = [local_items]
     for _ in range(dims - 1):
-        side = draw.choice(_divisors(local[0]))
-        local[0] //= side
-        local.append(side)
-        rows = draw.spread(1, max(math.isqrt(groups[0]) * 2, 1)) if groups[0] > 1 else 1
-        rows = min(rows, groups[0])
-        groups[0] //= rows
-        groups.append(rows)
-    return NDRange(
-        global_size=tuple(side * count for side, count in zip(local, groups, strict=True)), local_size=tuple(local)
-    )
+        side = draw.choice(_divisors(sides[0]))
+        sides[0] //= side
+        sides.append(side)
+    return tuple(sides)
+
+
+def _draw_groups(draw: Draw, dims: int, num_groups: int) -> tuple[int, ...]:
+    """Spread work-groups over the dimensions; they may come out a few less."""
+    sides = [num_groups]
+    for _ in range(dims - 1):
+        rows = draw.spread(1, max(math.isqrt(sides[0]) * 2, 1)) if sides[0] > 1 else 1
+        rows = min(rows, sides[0])
+        sides[0] //= rows
+        sides.append(rows)
+    return tuple(sides)
 
 
 def _divisors(number: int) -> list[int]:

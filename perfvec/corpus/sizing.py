@@ -26,6 +26,7 @@ _MOST_BUFFER_BYTES = 1 << 29
 # Most operations of a work-group, counted by sub-groups of 32: a tracer executes some dozen groups of a launch.
 _MOST_GROUP_OPERATIONS = 3e6
 _BISECTIONS = 14
+_MACRO_STEP = 4
 # Of the latency of dram, that of an access on average, most being found in a cache.
 _LATENCY_SHARE = 0.6
 # Cycles from one simple operation to the next that needs it, and how many a work-item has on the way.
@@ -90,6 +91,8 @@ def choose_sizes(
 def _grown(size: Size, growth: float, ndrange: NDRange) -> int:
     """A size after so much of its growth, 0 to 1."""
     value = size.low * (size.high / size.low) ** growth
+    if size.kind == "macro":  # few values, so that launches share programs
+        return size.low * _MACRO_STEP ** int(math.log(value / size.low, _MACRO_STEP) + 1e-9)
     if size.kind != "elements":
         return max(size.low, round(value))
     base = math.prod(ndrange.global_size) if size.base == "items" else ndrange.global_size[int(size.base[1:])]
@@ -103,28 +106,29 @@ def buffer_bytes(kernel: GeneratedKernel, names: Mapping[str, float]) -> float:
 
 def group_operations(kernel: GeneratedKernel, names: Mapping[str, float]) -> float:
     """Simple operations of a work-group, by sub-groups of 32."""
-    operations, accesses, _ = _work(kernel, names)
+    operations, accesses, *_ = _work(kernel, names)
     return (operations + 4 * accesses) * math.ceil(names["L"] / SUB_GROUP_SIZE)
 
 
-def _work(kernel: GeneratedKernel, names: Mapping[str, float]) -> tuple[float, float, float]:
-    """Simple operations, accesses to global memory and bytes of them, of a work-item."""
-    operations = accesses = num_bytes = 0.0
+def _work(kernel: GeneratedKernel, names: Mapping[str, float]) -> tuple[float, float, float, float]:
+    """Simple operations, accesses to global memory, bytes of them, and seconds of waiting, of a work-item."""
+    operations = accesses = num_bytes = serial_ns = 0.0
     for cost in kernel.costs:
         times = max(1.0, evaluate(cost.times, names))
         operations += times * cost.operations
         accesses += times * cost.accesses
         num_bytes += times * cost.num_bytes
-    return operations, accesses, num_bytes
+        serial_ns += times * cost.serial_ns
+    return operations, accesses, num_bytes, serial_ns * 1e-9
 
 
 def estimate_s(kernel: GeneratedKernel, names: Mapping[str, float], device: Device) -> float:
     """About how long a launch takes on a device.
 
-    The longest of three: arithmetic and memory traffic, each at the share of the device that so many work-items keep
-    busy, and what one work-item waits for itself, as often as the device must be filled.
+    The longest of four: arithmetic and memory traffic, each at the share of the device that so many work-items keep
+    busy; what one work-item waits for itself, as often as the device must be filled; and what all wait for each other.
     """
-    operations, accesses, num_bytes = _work(kernel, names)
+    operations, accesses, num_bytes, serial_s = _work(kernel, names)
     compute, dram = device.compute, device.memory.dram
     items = names["items"]
     held = compute.compute_units * compute.max_sub_groups_per_compute_unit * compute.sub_group_size
@@ -134,7 +138,7 @@ def estimate_s(kernel: GeneratedKernel, names: Mapping[str, float], device: Devi
     waves = math.ceil(items / held)
     alone = operations * _DEPENDENT_CYCLES + accesses * _LATENCY_SHARE * dram.latency_cycles
     return device.launch.overhead_s + max(
-        items * operations / rate, items * num_bytes / bandwidth, waves * alone / compute.clock_hz
+        items * operations / rate, items * num_bytes / bandwidth, waves * alone / compute.clock_hz, items * serial_s
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import h5py
@@ -45,6 +46,18 @@ def test_shares_of_a_large_corpus():
     tied = sum(entry.is_size_tied for entry in large.entries()) / len(large)
     assert tied == pytest.approx(0.5, abs=0.05)
     assert {len(recipe.ndrange.global_size) for recipe in large.recipes} == {1, 2, 3}
+
+
+def test_launches_of_a_kernel_share_programs():
+    """Measuring is held up by compilers: of 32 launches of a kernel, a few have the same build options."""
+    large = build_corpus(40, [find_device("nvidia-h200")], launches_per_kernel=32, seed=2)
+    entries = list(large.entries())
+    programs = {(entry.kernel, entry.launch.build_options) for entry in entries}
+    assert len(programs) < len(entries) / 4
+    together = [entries[0], *(b for a, b in pairwise(entries) if (a.kernel, a.variant) != (b.kernel, b.variant))]
+    assert len(together) < 1.5 * len(programs)  # and stand together
+    sizes = {(entry.launch.global_size, entry.parameters) for entry in entries}
+    assert len(sizes) > 0.95 * len(entries)
 
 
 def test_the_same_seed_gives_the_same_corpus(corpus: Corpus):
