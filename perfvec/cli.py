@@ -20,6 +20,7 @@ import tyro
 from perfvec.apply.options import (
     CorpusBuildOptions,
     CorpusDescribeOptions,
+    CorpusInferOptions,
     DevicesOptions,
     EvaluateOptions,
     MeasureOptions,
@@ -35,6 +36,7 @@ from perfvec.report.output import Output, stdout_kept_clean
 
 if TYPE_CHECKING:
     from perfvec.arch.opencl import LiveDevice
+    from perfvec.corpus.inference import InferredLaunch
     from perfvec.launch import Launch
     from perfvec.report.progress import OnProgress
     from perfvec.report.tables import Table
@@ -243,6 +245,37 @@ def corpus_describe(options: CorpusDescribeOptions, output: Output) -> None:
         _show(distribution_table(found), output)
 
 
+def corpus_infer(options: CorpusInferOptions, output: Output) -> None:
+    """Infer arguments."""
+    from perfvec.apply.inferring import infer_file, launch_options, write_launches
+    from perfvec.apply.tables import inference_table
+
+    if options.output is not None:
+        _check_folder(options.output)
+    global_size, local_size = options.read_sizes()
+    with _progress(output) as on_progress:
+        found = infer_file(
+            options.file,
+            kernel_name=options.kernel,
+            global_size=global_size,
+            local_size=local_size,
+            scalars=options.read_scalars(),
+            build_options=options.compiler_options(),
+            max_bytes=options.max_bytes,
+            on_kernel=on_progress,
+        )
+    paths = write_launches(found, options.output) if options.output is not None else []
+    if options.json:
+        output.json({"launches": [_inferred_record(item) for item in found], "files": list(map(str, paths))})
+        return
+    for item in found:
+        _show(inference_table(item), output)
+        if words := launch_options(item):
+            output.result(f"perfvec predict {options.file} {words}")
+    for path in paths:
+        output.message(f"written to {path}")
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
@@ -263,8 +296,11 @@ COMMANDS: dict[str, Command] = {
     # Two words: a command of a group.
     "corpus build": Command(options=CorpusBuildOptions, function=corpus_build),
     "corpus describe": Command(options=CorpusDescribeOptions, function=corpus_describe),
+    "corpus infer": Command(options=CorpusInferOptions, function=corpus_infer),
 }
-GROUPS = {"corpus": "Launches to learn from: build them for your devices, see what they are like."}
+GROUPS = {
+    "corpus": "Launches to learn from: build them for your devices, see what they are like, infer those of others."
+}
 
 
 # ---- running ----------------------------------------------------------------------------------------------------
@@ -355,6 +391,14 @@ def _flat(groups: Several) -> Texts:
 
 def _launch_record(launch: Launch) -> dict[str, object]:
     return {"kernel": launch.kernel_name, "launch": {**launch.recipe(), "digest": launch.digest}}
+
+
+def _inferred_record(inferred: InferredLaunch) -> dict[str, object]:
+    arguments = [
+        {"name": a.name, "argument": str(a.argument), "role": a.role, "reason": a.reason} for a in inferred.arguments
+    ]
+    kept = {"arguments": arguments, "demands": inferred.demands, "repairs": inferred.repairs}
+    return {**_launch_record(inferred.launch), **kept}
 
 
 def _show(table: Table, output: Output) -> None:

@@ -231,6 +231,26 @@ def test_what_a_kernel_prints_goes_to_stderr(capsys: pytest.CaptureFixture[str],
     assert err.startswith("item 0\nitem 1\nperfvec: kernel 'k', work-group (0,), work-item 0 of the group, line 1")
 
 
+def test_inferred_launches_may_be_traced(capsys: pytest.CaptureFixture[str], place: Path, tmp_path: Path):
+    (place / "guess.cl").write_text(
+        "kernel void one(global float* a, int n) { int i = get_global_id(0); if (i < n) a[i] += 1.0f; }\n"
+        "kernel void two(global float* a, global float* b) { int i = get_global_id(0); b[i] = a[i - 1]; }\n"
+    )
+    code, out, err = run(capsys, "corpus", "infer", "guess.cl", "--global", "512", "-o", str(tmp_path / "launches"))
+    assert code == 0
+    assert "int32:512" in out
+    assert "--kernel one --global 512 --local 256 --arg 'buffer:float32:512:uniform(0,1)~0' --arg int32:512" in out
+    assert "global offset 1" in out
+    assert "written to" in err
+    for name in ("one", "two"):
+        stored = str(tmp_path / "launches" / f"{name}.h5")
+        assert run(capsys, "trace", stored, "-o", str(tmp_path / "t.h5"))[0] == 0
+    _, out, _ = run(capsys, "corpus", "infer", "guess.cl", "--kernel", "one", "--set", "n=100", "--json")
+    (record,) = json.loads(out)["launches"]
+    assert [a["role"] for a in record["arguments"]] == ["input and output", "given"]
+    assert record["launch"]["args"][1] == "int32:100"
+
+
 def test_devices(capsys: pytest.CaptureFixture[str]):
     code, out, _ = run(capsys, "devices", "--json")
     assert code == 0
@@ -383,6 +403,12 @@ def test_bad_input_gives_one_message(capfd: pytest.CaptureFixture[str], tmp_path
         (("measure-suites", "-o", "absent/t.h5"), "the folder absent does not exist"),
         (("train", "--config", "absent.yaml"), "cannot read configuration absent.yaml"),
         (("evaluate", "--model", "absent"), "there is no model file at absent"),
+        (("corpus", "infer", "absent.cl"), "cannot read kernel source absent.cl"),
+        (("corpus", "infer", "broken.cl"), "broken.cl does not compile"),
+        (("corpus", "infer", "tiny.cl", "--kernel", "scal"), "no kernel 'scal' in the program"),
+        (("corpus", "infer", "tiny.cl", "--kernel", "scale", "--set", "n"), "--set 'n' is not NAME=NUMBER"),
+        (("corpus", "infer", "tiny.cl", "--kernel", "scale", "--set", "q=1"), "no argument 'q'; its arguments are:"),
+        (("corpus", "infer", "tiny.cl", "-o", "absent/out"), "the folder absent does not exist"),
         (("evaluate", "--model", "tiny.safetensors", "--holdout", "x.toml"), "cannot read holdout file x.toml"),
         (
             ("evaluate", "--model", "tiny.safetensors", "--measured", "absent"),

@@ -20,11 +20,12 @@ Repeated = tyro.conf.UseAppendAction
 Several: TypeAlias = tuple[Texts, ...]
 
 
-def _option(name: str = "", metavar: str | None = None, *, short: str = "", hint: str | None = "") -> Any:
+def _option(
+    name: str = "", metavar: str | None = None, *, short: str = "", alias: str = "", hint: str | None = ""
+) -> Any:
     """How an option is written; `hint` is what help says of its default, None for tyro's own words."""
-    return tyro.conf.arg(
-        name=name or None, metavar=metavar, aliases=(short,) if short else None, help_behavior_hint=hint
-    )
+    aliases = tuple(filter(None, (short, alias)))
+    return tyro.conf.arg(name=name or None, metavar=metavar, aliases=aliases or None, help_behavior_hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +246,65 @@ class CorpusDescribeOptions:
 
     json: Annotated[bool, _option()] = False
     """Print one line of JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusInferOptions:
+    """Infer the arguments of kernels of unknown origin, and write launches that predict, trace and measure take."""
+
+    file: Annotated[tyro.conf.Positional[Path], _option(metavar="FILE", hint="(required)")]
+    """OpenCL C source, LLVM IR (.ll) or bitcode (.bc) for SPIR-64."""
+
+    kernel: Annotated[str, _option(metavar="NAME")] = ""
+    """The kernel function; all that the source has unless given."""
+
+    global_size: Annotated[str, _option("global", "X[,Y[,Z]]", alias="--global-size")] = ""
+    """Work-items in each dimension; chosen by the dimensions that a kernel looks at unless given."""
+
+    local_size: Annotated[str, _option("local", "X[,Y[,Z]]", alias="--local-size")] = ""
+    """Work-items of a work-group; chosen unless given."""
+
+    scalars: Annotated[Texts, _option("set", "NAME=VALUE", hint="(repeatable)"), Repeated] = ()
+    """The value of a scalar argument that is not to be inferred, such as n=1000."""
+
+    defines: Annotated[Texts, _option("define", "K=V", hint="(repeatable)"), Repeated] = ()
+    """A macro for the compiler, as -DK=V."""
+
+    build_options: Annotated[str, _option("build-options", "TEXT")] = ""
+    """Further options for the compiler, such as --build-options='-I include -Werror'."""
+
+    output: Annotated[Path | None, _option(metavar="FOLDER", short="-o")] = None
+    """Folder to write the launches to, as KERNEL.h5."""
+
+    max_bytes: Annotated[int, _option(metavar="N", hint=None)] = 1 << 30
+    """Most bytes of all buffers of a launch together."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+    def read_sizes(self) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
+        """Global size, None where it is to be chosen, and local size, empty where it is."""
+        return (
+            _sizes(self.global_size, "--global") if self.global_size else None,
+            _sizes(self.local_size, "--local") if self.local_size else (),
+        )
+
+    def read_scalars(self) -> dict[str, float]:
+        """The given values by name."""
+        return dict(_scalar_value(text) for text in self.scalars)
+
+    def compiler_options(self) -> tuple[str, ...]:
+        """All options for the compiler."""
+        return (*map(_define, self.defines), *filter(None, (self.build_options,)))
+
+
+def _scalar_value(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        return name, float(int(value, 0)) if value.lstrip("-").isdigit() or "x" in value else float(value)
+    except ValueError as error:
+        raise LaunchError(f"--set {text!r} is not NAME=NUMBER; write for example n=1000") from error
 
 
 def _sizes(text: str, option: str) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from perfvec.apply.predicting import Prediction
     from perfvec.apply.training import TrainingResult
     from perfvec.arch.measured import MeasuredTime
+    from perfvec.corpus.inference import InferredLaunch
     from perfvec.trace_data import TraceSummary
 
 KNOWN_BY = {"real": "measured launches", "datasheet": "data sheet"}
@@ -166,3 +167,15 @@ def training_table(result: TrainingResult) -> Table:
         ("account", str(result.result_path)),
     )
     return Table(columns=(Column(title="training"), Column(title="")), rows=rows)
+
+
+def inference_table(inferred: InferredLaunch) -> Table:
+    """What each argument of a kernel was taken for, and why; then what the kernel demands and what was repaired."""
+    launch = inferred.launch
+    rows = [(a.name, str(a.argument), a.role, a.reason) for a in inferred.arguments]
+    rows += [("", "", "demand", text) for text in inferred.demands]
+    rows += [("", "", "repaired", text) for text in inferred.repairs]
+    sizes = f"global {','.join(map(str, launch.global_size))}, local {','.join(map(str, launch.local_size))}"
+    offset = f", global offset {','.join(map(str, launch.global_offset))}" if any(launch.global_offset) else ""
+    columns = tuple(Column(title=title) for title in ("parameter", "argument", "role", "reason"))
+    return Table(columns=columns, rows=tuple(rows), title=f"{launch.kernel_name}: {sizes}{offset}")

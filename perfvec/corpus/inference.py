@@ -12,7 +12,7 @@ from perfvec.arguments import BufferArg, LocalArg
 from perfvec.corpus.analysis.extents import Extents
 from perfvec.corpus.analysis.passing import InferredArgument, Passing, Repairs, data_limits
 from perfvec.corpus.analysis.polynomial import Polynomial
-from perfvec.corpus.analysis.ranges import ScalarKey, Setting
+from perfvec.corpus.analysis.ranges import Ranges, ScalarKey, Setting
 from perfvec.corpus.analysis.scalars import ScalarReason, Scalars
 from perfvec.corpus.analysis.symbolic import SymbolicKernel
 from perfvec.corpus.analysis.wording import in_words
@@ -187,8 +187,8 @@ class _Inference:
 
     def _checked(self, global_size: tuple[int, ...], repairs: Repairs) -> tuple[InferredLaunch, Repairs]:
         """Infer and run until nothing is left to repair."""
-        last: PerfVecError = LaunchError(f"kernel {self._kernel.kernel.name!r}: no launch of {global_size} was found")
-        for _ in range(_ROUNDS):
+        failed: dict[str, PerfVecError] = {}  # by digest, because not every repair changes the launch
+        while True:
             try:
                 inferred = self._analysed(global_size, repairs)
             except _TooLargeError:
@@ -198,17 +198,23 @@ class _Inference:
                 continue
             if not self._request.is_checked:
                 return inferred, repairs
-            try:
-                check_run(inferred.launch)
-            except (MemoryAccessError, BudgetError, BarrierDivergenceError, TooMuchLocalError) as error:
-                last = error
-                repaired = self._repaired(inferred, repairs, error)
-                if repaired is None:
-                    raise
-                repairs = repaired
-            else:
-                return inferred, repairs
-        raise last
+            digest = inferred.launch.digest
+            if digest not in failed:
+                try:
+                    check_run(inferred.launch, long_budget=_LONG_BUDGET if self._is_bounded() else 0)
+                    return inferred, repairs
+                except (MemoryAccessError, BudgetError, BarrierDivergenceError, TooMuchLocalError) as error:
+                    failed[digest] = error
+            repaired = self._repaired(inferred, repairs, failed[digest])
+            if repaired is None or len(failed) >= _ROUNDS:
+                raise failed[digest]
+            repairs = repaired
+
+    def _is_bounded(self) -> bool:
+        """Whether the analysis knows that every loop of the last launch ends."""
+        assert self._extents is not None
+        ranges = Ranges(self._kernel, self._extents.setting)
+        return all(ranges.most_trips(header) < math.inf for header in self._kernel.flow.loops)
 
     # ---- analysis -----------------------------------------------------------------------------------------------
 
@@ -351,13 +357,14 @@ class _Inference:
         is_argument = error.space == "buffer" or (
             error.space == "local" and index >= 0 and isinstance(inferred.arguments[index].argument, LocalArg)
         )
+        behind = self._extents.data_behind(error.memory, error.line) if self._extents is not None else []
         if not is_argument:
             return (
-                self._other_local_size(inferred, repairs, place)
+                self._smaller_data(repairs, behind, place)
+                or self._other_local_size(inferred, repairs, place)
                 or self._fewer_trips(repairs, place)
                 or self._smaller_data(repairs, sorted(self._buffers(inferred)), place)
             )
-        behind = self._extents.data_behind(index, error.line) if self._extents is not None else []
         argument = inferred.arguments[index].argument
         assert isinstance(argument, BufferArg | LocalArg)
         is_near = 0 <= error.offset < _FARTHEST_GROWTH * max(argument.num_bytes, 1 << 12)
@@ -431,8 +438,16 @@ class TooMuchLocalError(LaunchError):
     """A work-group would need more local memory than a GPU has."""
 
 
-def check_run(launch: Launch, *, most_groups: int = _CHECK_GROUPS, budget: int = _CHECK_BUDGET) -> None:
-    """Run some work-groups of a launch in the executor, for its bounds checks; one alone where they are long.
+def check_run(
+    launch: Launch, *, most_groups: int = _CHECK_GROUPS, budget: int = _CHECK_BUDGET, long_budget: int = _LONG_BUDGET
+) -> None:
+    """Run some work-groups of a launch in the executor, for its bounds checks.
+
+    Args:
+        launch: What to run.
+        most_groups: About how many work-groups.
+        budget: Sub-group instructions of all of them.
+        long_budget: Those of one work-group alone, which is run where all of them run past the budget; 0 for none.
 
     Raises:
         TooMuchLocalError: The launch needs more local memory than a GPU has.
@@ -448,4 +463,6 @@ def check_run(launch: Launch, *, most_groups: int = _CHECK_GROUPS, budget: int =
     try:
         Execution(compiled, launch, budget=budget).run(groups)
     except BudgetError:
-        Execution(compiled, launch, budget=_LONG_BUDGET).run([groups[len(groups) // 2]])
+        if not long_budget:
+            raise
+        Execution(compiled, launch, budget=long_budget).run([groups[len(groups) // 2]])

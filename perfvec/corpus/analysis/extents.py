@@ -173,13 +173,21 @@ class Extents:
                 self._fit_access(access, index, limit)
 
     def _data_behind(self, access: KernelAccess) -> list[int]:
-        """The buffers whose numbers an address depends on."""
-        atoms = list(all_atoms([self._ranges.numeric(access.offset)]))
-        headers = {str(atom.key[0]) for atom in atoms if atom.kind == "trip"}
-        for header in headers:
-            atoms += all_atoms(self._loop_guards(self._ranges, header))
-        found = (memory.index for atom in atoms for memory in self._sources(atom))
-        return sorted({index for index in found if index in self.roles})
+        """The buffers whose numbers an address depends on, through what loops carry and how often they go round."""
+        seen: set[Atom] = set()
+        stack = [self._ranges.numeric(access.offset)]
+        found: set[int] = set()
+        while stack:
+            for atom in all_atoms([stack.pop()]):
+                if atom in seen:
+                    continue
+                seen.add(atom)
+                found.update(memory.index for memory in self._sources(atom))
+                if atom.kind == "trip":
+                    stack += self._loop_guards(self._ranges, str(atom.key[0]))
+                elif atom in self.kernel.values.phis:
+                    stack += self.kernel.values.phis[atom][1:]
+        return sorted(found)
 
     def _reach(self, access: KernelAccess, index: int, data: Range) -> Range:
         setting = replace(self.setting, data={**self.setting.data, index: data})
@@ -187,9 +195,9 @@ class Extents:
         return ranges.range(access.offset, ranges.guards_at(access.block))
 
     def _fit_access(self, access: KernelAccess, index: int, limit: Bound) -> None:
-        low, high = (int(end) for end in self.setting.data[index])
-        if self.roles[index].role == "counter":
+        if index not in self.roles or self.roles[index].role == "counter":
             return
+        low, high = (int(end) for end in self.setting.data[index])
         reached = self._reach(access, index, (low, high))
         if reached[0] < 0 and self._reach(access, index, (high, high))[0] >= 0:
             low = next(n for n in range(low, high + 1) if n > 64 or self._reach(access, index, (n, high))[0] >= 0)
@@ -281,13 +289,13 @@ class Extents:
             sizes[axis] = max(sizes[axis], math.ceil(asked))
         return tuple(sizes)
 
-    def data_behind(self, memory_index: int, line: int) -> list[int]:
-        """The buffers whose numbers reach an address in an argument at a source line."""
+    def data_behind(self, name: str, line: int) -> list[int]:
+        """The buffers whose numbers reach an address in a memory at a source line."""
         return sorted(
             {
                 index
                 for access in self.kernel.accesses
-                if access.memory.index == memory_index and line in (access.line, 0)
+                if access.memory.name == name and line in (access.line, 0)
                 for index in self._data_behind(access)
             }
         )
