@@ -9,6 +9,7 @@ import numpy as np
 from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
+from perfvec.program.local_memory import LocalReads
 from perfvec.program.record import Recorder
 from perfvec.program.registers import most_live_registers
 from perfvec.program.sampling import Sample, sample_groups
@@ -37,6 +38,8 @@ def trace_launch(
     on_printf: Callable[[str], None] | None = None,
 ) -> Trace:
     """Execute a sample of a launch's work-groups and record what they did. No GPU is needed.
+
+    Local memory that is read and has not been written is warned of, once.
 
     Args:
         launch: What to trace.
@@ -69,8 +72,14 @@ def trace_launch(
         groups=sample.groups,
         memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
     )
+    local_reads = LocalReads(compiled.native, execution.memories, launch.source_name)
+
+    def consume(events: NDArray[np.uint32], addresses: NDArray[np.int64]) -> None:
+        recorder.consume(events, addresses)
+        local_reads.consume(events, addresses)
+
     try:
-        execution.run(sample.groups, recorder.consume)
+        execution.run(sample.groups, consume)
     finally:
         if on_printf is not None and (text := execution.printed()):
             on_printf(text)
