@@ -262,6 +262,12 @@ class Execution:
     def _bind_geometry(self) -> None:
         launch, native = self.launch, self.compiled.native
         dims = len(launch.global_size)
+        required = native.kernel.required_local_size
+        if required and (*launch.local_size, 1, 1)[:3] != required:
+            raise LaunchError(
+                f"kernel {launch.kernel_name!r} is declared with reqd_work_group_size{required}; found the local size "
+                f"{launch.local_size}; give --local {','.join(map(str, required[:dims]))}"
+            )
         local, groups = (*launch.local_size, 1, 1)[:3], (*launch.num_groups, 1, 1)[:3]
         self.group_shape = groups
         num_lanes = math.prod(launch.local_size)
@@ -444,7 +450,10 @@ class Execution:
             )
         place = f"{what} at byte {offset} (index {offset // max(num_bytes, 1)}) of {memory.space} {memory.name!r}"
         if 0 <= offset <= memory.num_bytes - num_bytes:
-            return error(f"{place}, which is not a multiple of {site.access.align}; OpenCL requires alignment")
+            return error(
+                f"{place}, which is not a multiple of {site.access.align}, the alignment of what is accessed; "
+                "OpenCL leaves this undefined. Align the index, or use vloadn, vstoren or single elements."
+            )
         return error(
             f"{place}, which has {memory.num_bytes} bytes. Give a larger buffer, or guard the access by the bounds."
         )

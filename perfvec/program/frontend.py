@@ -19,6 +19,7 @@ from perfvec.program.async_copy import define_async_copies
 from perfvec.program.call_graph import check_calls
 from perfvec.program.compilers import compile_opencl_c
 from perfvec.program.llvm_source import KERNEL_DEFINE, argument_names, disassemble, module_text
+from perfvec.program.local_memory import warn_of_unwritten
 
 if TYPE_CHECKING:
     from perfvec.launch import Launch
@@ -100,6 +101,7 @@ def keep_kernel(
         names = ", ".join(kernels) if kernels else "none"
         raise KernelNotFoundError(f"no kernel {kernel_name!r} in the program; its kernels are: {names}")
     check_calls(text, kernel_name, source_name)
+    warn_of_unwritten(text, source_name)
     try:
         kept = llvm.parse_assembly(_prepare(text, kernel_name, inline_all=not optimise))
         kept.verify()

@@ -21,7 +21,7 @@ from perfvec.program.loops import Loop, Term, iterations_left, weighable_loops
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from perfvec.program.executor import Execution
+    from perfvec.program.executor import Consumer, Execution
     from perfvec.program.record import Recorder
 
 LONG = 6_000_000  # instructions of a sub-group
@@ -48,13 +48,19 @@ class _Frame:
 class LongRuns:
     """Executes work-groups into a recorder, loops of long sub-groups by weight.
 
+    Args:
+        execution: What executes them.
+        recorder: What takes in the record.
+        num_groups: How many there will be.
+        also: Takes in the record besides.
+
     Attributes:
         extra_lines: By work-group: cache lines that skipped iterations would have touched first, estimated.
     """
 
-    def __init__(self, execution: Execution, recorder: Recorder, num_groups: int) -> None:
+    def __init__(self, execution: Execution, recorder: Recorder, num_groups: int, *, also: Consumer) -> None:
         self.extra_lines = np.zeros(num_groups)
-        self._execution, self._recorder = execution, recorder
+        self._execution, self._recorder, self._also = execution, recorder, also
         self._frames: list[_Frame] = []
         self._free_at: dict[int, int] = {}  # by header: the event from which on it is looked at again
         self._clock = 0
@@ -110,6 +116,7 @@ class LongRuns:
                 loops = self._watched()
                 is_done, events, addresses = execution.step(*self._most_events(loops))
                 recorder.consume(events, addresses)
+                self._also(events, addresses)
                 self._clock += len(events)
                 if execution.place != place:
                     place = execution.place

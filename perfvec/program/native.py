@@ -341,9 +341,12 @@ class _Translator:
         lines += (f"  {line}" for line in finding)
         for access in accesses:
             if not PRIVATE <= access.space < GENERIC:
+                kind = (
+                    "a generic pointer (OpenCL C 2.0)" if access.space == GENERIC else "a pointer to one that is none"
+                )
                 raise UnsupportedError(
-                    f"kernel {self.kernel.name!r}, line {instruction.line}: a generic pointer (OpenCL C 2.0); "
-                    "cast to an address space"
+                    f"kernel {self.kernel.name!r}, line {instruction.line}: address space {access.space}, {kind}; "
+                    "allowed are private (0), global (1), constant (2) and local (3): cast the pointer to one of them"
                 )
             pointer, more = self._point(access, len(self.sites), len(self.sites) - first_site)
             self.sites.append(Site(segment=segment.index, instruction=instruction, access=access))

@@ -9,6 +9,7 @@ import numpy as np
 from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
+from perfvec.program.local_memory import LocalReads
 from perfvec.program.long_runs import LongRuns
 from perfvec.program.pilot import Tryout
 from perfvec.program.record import Collected, Recorder, is_counted_atomic
@@ -37,6 +38,8 @@ def trace_launch(
     on_printf: Callable[[str], None] | None = None,
 ) -> Trace:
     """Execute a sample of a launch's work-groups and record what they did. No GPU is needed.
+
+    Local memory that is read and has not been written is warned of, once.
 
     Args:
         launch: What to trace.
@@ -117,7 +120,8 @@ def _trace(
             memory_bytes={number: memory.num_bytes for number, memory in execution.memories.items()},
             append=append,
         )
-        runs = LongRuns(execution, recorder, len(sample.groups))
+        local_reads = LocalReads(compiled.native, execution.memories, launch.source_name)
+        runs = LongRuns(execution, recorder, len(sample.groups), also=local_reads.consume)
         caveat = runs.run(sample.groups, before=choice.between, may_cut=budget is None)
     finally:
         if on_printf is not None and (text := tryout.printed()):

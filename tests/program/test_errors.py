@@ -83,7 +83,25 @@ SOURCES = {
             build_options=("-cl-std=CL2.0",),
         ),
         UnsupportedError,
-        "line 1: a generic pointer",
+        r"line 1: address space 4, a generic pointer \(OpenCL C 2\.0\); allowed are private \(0\), global \(1\)",
+    ),
+    "address space": (
+        make_launch(
+            "typedef __attribute__((address_space(7))) int far; kernel void k(global int *o) { o[1] = *(far *)o[0]; }",
+            BUFFER,
+        ),
+        UnsupportedError,
+        "line 1: address space 7, a pointer to one that is none; allowed are private",
+    ),
+    "overloaded function without body": (
+        make_launch("int __attribute__((overloadable)) f(int); kernel void k(global int *o) { o[0] = f(1); }", BUFFER),
+        UnsupportedError,
+        "the function 'f' is not executed by the tracer; allowed are functions that the program defines",
+    ),
+    "required local size": (
+        make_launch("kernel __attribute__((reqd_work_group_size(64, 1, 1))) void k(global int *o) {}", BUFFER),
+        LaunchError,
+        r"reqd_work_group_size\(64, 1, 1\); found the local size \(32,\); give --local 64",
     ),
     "trap": (_kernel("if (o[i]) __builtin_trap();"), UnsupportedError, "'llvm.trap' is not executed"),
     "private memory": (
@@ -129,7 +147,10 @@ MEMORY = {
     "vload": ("o[i] = vload4(i, o).y;", r"work-item 16 .*reads 16 bytes at byte 256 \(index 16\)"),
     "atomic": ("atomic_add(&o[i + 64], 1);", "writes 4 bytes at byte 256"),
     "block": ("((global S *)o)[i] = ((global S *)o)[0];", r"writes 240 bytes at byte 240 \(index 1\)"),
-    "alignment": ("*(global int *)((global char *)o + i) = 1;", "work-item 1 .*byte 1 .*not a multiple of 4"),
+    "alignment": (
+        "*(global int *)((global char *)o + i) = 1;",
+        "work-item 1 .*byte 1 .*multiple of 4, the alignment of .*Align the index",
+    ),
     "null": ("global int *p = 0; if (o[i] > 99) p = o; p[i] = 1;", "in no buffer .*is a pointer null or not set"),
     "other space": (
         "int a[2]; a[o[i] & 1] = 1; *(global int *)(size_t)a = 2;",
