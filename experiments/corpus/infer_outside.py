@@ -14,11 +14,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from perfvec.corpus.inference import DEFAULT_GLOBAL_SIZES
 from perfvec.corpus.outside import OutsideSource, load_packages, load_sources
 from perfvec.corpus.survey import NO_KERNEL, NOT_COMPILED, OK, Outcome, count_reasons, survey
 from perfvec.errors import PerfVecError
 
 _SHOWN = 240  # characters of a cause
+_SMALL_SIZES = ((1536,), (48, 80), (8, 24, 20))  # by dimensions; not what anything was tuned for
+_EVERY_GROUP = 1 << 30
 
 
 def share_of_sources(outcomes: Sequence[Outcome]) -> tuple[int, int]:
@@ -37,6 +40,7 @@ def main() -> int:
     parser.add_argument("--packages", action="store_true", help="also the kernels inside installed packages")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
     parser.add_argument("--groups", type=int, default=64, help="work-groups of each launch that are run once more")
+    parser.add_argument("--every-group", action="store_true", help="small launches, and all their work-groups are run")
     parser.add_argument("--all", action="store_true", help="name also sources that do not compile or have no kernel")
     options = parser.parse_args()
     if not options.paths and not options.packages:
@@ -52,7 +56,8 @@ def main() -> int:
         sources += found
         sys.stdout.write(f"packages that are not installed: {', '.join(missing) or 'none'}\n")
     outcomes = []
-    for outcome in survey(sources, verified_groups=options.groups, num_processes=options.processes):
+    sizes, groups = (_SMALL_SIZES, _EVERY_GROUP) if options.every_group else (DEFAULT_GLOBAL_SIZES, options.groups)
+    for outcome in survey(sources, global_sizes=sizes, verified_groups=groups, num_processes=options.processes):
         outcomes.append(outcome)
         is_shown = outcome.reason != OK and (options.all or outcome.reason not in (NO_KERNEL, NOT_COMPILED))
         if is_shown:

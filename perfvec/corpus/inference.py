@@ -93,6 +93,7 @@ def infer_launches(
     source_name: str = "kernel.cl",
     max_bytes: int = MAX_BYTES,
     is_checked: bool = True,
+    default_sizes: Sequence[tuple[int, ...]] = DEFAULT_GLOBAL_SIZES,
 ) -> list[InferredLaunch]:
     """Find arguments with which a kernel does its work, within its buffers.
 
@@ -100,7 +101,7 @@ def infer_launches(
         source: OpenCL C, or LLVM IR.
         kernel_name: The kernel.
         global_size: Work-items in each dimension, or several such sizes; where it is None, one of
-            `DEFAULT_GLOBAL_SIZES`, with as many dimensions as the kernel looks at.
+            `default_sizes`, with as many dimensions as the kernel looks at.
         local_size: Work-items of a work-group; chosen where it is empty.
         scalars: Values of scalar arguments, by name, that are not to be inferred.
         build_options: Passed to the compiler.
@@ -108,6 +109,7 @@ def infer_launches(
         max_bytes: Most bytes of all buffers together.
         is_checked: Whether to run some work-groups, of a small launch and then of the real one, and repair what the
             analysis missed.
+        default_sizes: Global sizes of one, two and three dimensions.
 
     Returns:
         A launch with its reasons for each global size.
@@ -131,7 +133,7 @@ def infer_launches(
     )
     inference = _Inference(source, kernel, request)
     if global_size is None:
-        return [inference.infer_default()]
+        return [inference.infer_default(default_sizes[kernel.dimensions - 1])]
     return [inference.infer(size) for size in _global_sizes(global_size)]
 
 
@@ -163,9 +165,8 @@ class _Inference:
         self._source, self._kernel, self._request = source, kernel, request
         self._extents: Extents | None = None
 
-    def infer_default(self) -> InferredLaunch:
-        """Infer a launch of the default size, or of a smaller one where its buffers would be too large."""
-        size = DEFAULT_GLOBAL_SIZES[self._kernel.dimensions - 1]
+    def infer_default(self, size: tuple[int, ...]) -> InferredLaunch:
+        """Infer a launch of a default size, or of a smaller one where its buffers would be too large."""
         while True:
             try:
                 return self.infer(size)

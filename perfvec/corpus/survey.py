@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import final
 
-from perfvec.corpus.inference import InferredLaunch, check_run, infer_launches
+from perfvec.corpus.inference import DEFAULT_GLOBAL_SIZES, InferredLaunch, check_run, infer_launches
 from perfvec.corpus.outside import OutsideSource
 from perfvec.errors import (
     BarrierDivergenceError,
@@ -36,7 +36,7 @@ REASONS: tuple[tuple[type[PerfVecError], str], ...] = (
     (LaunchError, "no launch of an allowed size"),
     (PerfVecError, "another error"),
 )
-_VERIFIED_BUDGET = 20_000_000
+_VERIFIED_BUDGET = 60_000_000
 
 
 @final
@@ -64,7 +64,7 @@ class Outcome:
 def survey(
     sources: Iterable[OutsideSource],
     *,
-    global_size: int | tuple[int, ...] | None = None,
+    global_sizes: tuple[tuple[int, ...], ...] = DEFAULT_GLOBAL_SIZES,
     verified_groups: int = 0,
     num_processes: int = 1,
 ) -> Iterator[Outcome]:
@@ -72,14 +72,14 @@ def survey(
 
     Args:
         sources: Where the kernels are.
-        global_size: Work-items; chosen by the kernel's dimensions where it is None.
+        global_sizes: Work-items, by the number of dimensions that a kernel looks at.
         verified_groups: Work-groups that are run of each launch once more, besides those of the inference.
         num_processes: Processes that share the work.
 
     Yields:
         One outcome for each kernel, and for each source that has none or does not compile; sources in order.
     """
-    jobs = [(source, global_size, verified_groups) for source in sources]
+    jobs = [(source, global_sizes, verified_groups) for source in sources]
     if num_processes == 1:
         for job in jobs:
             yield from _outcomes(job)
@@ -95,8 +95,8 @@ def count_reasons(outcomes: Iterable[Outcome]) -> dict[str, int]:
     return {OK: counts.pop(OK, 0), **dict(counts.most_common())}
 
 
-def _outcomes(job: tuple[OutsideSource, int | tuple[int, ...] | None, int]) -> list[Outcome]:
-    source, global_size, verified_groups = job
+def _outcomes(job: tuple[OutsideSource, tuple[tuple[int, ...], ...], int]) -> list[Outcome]:
+    source, global_sizes, verified_groups = job
     start = time.perf_counter()
     try:
         names = kernel_names(compile_source(source.text, source.build_options, source.name))
@@ -105,18 +105,18 @@ def _outcomes(job: tuple[OutsideSource, int | tuple[int, ...] | None, int]) -> l
     if not names:
         wall_s = time.perf_counter() - start
         return [Outcome(source=source.name, kernel_name="", reason=NO_KERNEL, cause="", wall_s=wall_s, inferred=None)]
-    return [_outcome(source, name, global_size, verified_groups) for name in names]
+    return [_outcome(source, name, global_sizes, verified_groups) for name in names]
 
 
 def _outcome(
-    source: OutsideSource, name: str, global_size: int | tuple[int, ...] | None, verified_groups: int
+    source: OutsideSource, name: str, global_sizes: tuple[tuple[int, ...], ...], verified_groups: int
 ) -> Outcome:
     start = time.perf_counter()
     try:
         (inferred,) = infer_launches(
             source.text,
             name,
-            global_size=global_size,
+            default_sizes=global_sizes,
             build_options=source.build_options,
             source_name=source.name,
         )

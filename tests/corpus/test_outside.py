@@ -83,7 +83,7 @@ def test_each_kernel_is_counted_by_what_came_of_it(folder: Path, front_end: None
     (folder / "e.cl").write_text("float helper(float x) { return x; }")
     (folder / "f.cl").write_text(ENDLESS + ADD.replace("add", "more"))
     with quick_machine_code():
-        outcomes = list(survey(load_sources(folder), global_size=256, verified_groups=4))
+        outcomes = list(survey(load_sources(folder), global_sizes=((256,), (16, 16), (4, 4, 4)), verified_groups=4))
     assert [(o.source, o.kernel_name, o.reason) for o in outcomes] == [
         ("a.cl", "add", OK),
         ("b/c.cl", "k", OK),
