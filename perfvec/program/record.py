@@ -144,6 +144,8 @@ class Recorder:
         self._scalars = np.zeros(windows.NUM_SCALARS, np.int64)
         line_table, base = lines.new_table(memory_bytes)
         self._lines = base, line_table
+        is_whole = len(groups) == math.prod(num_groups)
+        self._seen = np.zeros(0 if is_whole else len(line_table), np.int64)
         self._marks = lines.new_marks(1 << 12)
         self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
         self._factors: list[tuple[int, int, float]] = []
@@ -182,11 +184,13 @@ class Recorder:
             1987: f, lines not touched yet; Colwell et al., "Models and estimators linking individual-based and
             sample-based rarefaction, extrapolation and comparison of assemblages", J. Plant Ecol. 5, 2012, eq. 18.
         """
-        base, table = self._lines
+        if not len(self._seen):
+            return float(self._line_state[-2][lines.ALL_LINES])
+        base = self._lines[0]
         total, places = 0.0, int(self._places.max()) + 1
         far = math.comb(max(places - lines.NEAR, 0), 2)  # pairs of places that are
         for number, num_bytes in self._memory_bytes.items():
-            rows = table[base[number] : base[number] + -(-num_bytes // LINE_BYTES)]
+            rows = self._seen[base[number] : base[number] + -(-num_bytes // LINE_BYTES)]
             found, single, weighted, double = lines.count_seen(rows, self._weights)
             more = weighted - single
             unseen = single**2 * far / (2 * double * math.comb(places, 2)) if double else np.inf
@@ -230,8 +234,8 @@ class Recorder:
         """What `windows.consume` fills, in its order."""
         return [
             *self._layout, *self._accesses, *self._open, self._words, self._windows, self._sizes, self._window_slots,
-            self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._places, self._scalars,
-            *self._lines, *self._marks, *self._line_state,
+            self._outcome_key, self._outcome_slots, self._stream, self._lengths, self._places, self._seen,
+            self._scalars, *self._lines, *self._marks, *self._line_state,
         ]  # fmt: skip
 
     @np.errstate(over="ignore")  # hash codes wrap

@@ -22,6 +22,7 @@ class Touched:
         self, *, num_groups: int = 1, memory_bytes: dict[int, int] | None = None, places: Sequence[int] | None = None
     ) -> None:
         self.table, self.base = lines.new_table(memory_bytes or {0: 128 * 4096})
+        self.seen = np.zeros(len(self.table), np.int64)
         self.marks = lines.new_marks(1024)
         self.groups = lines.new_groups(num_groups)
         self.places = np.zeros(num_groups, np.int64) if places is None else np.array(places)
@@ -38,7 +39,7 @@ class Touched:
         )  # fmt: skip
 
     def next_group(self) -> None:
-        lines.next_group(self.state, self.table, *self.marks, self.places)
+        lines.next_group(self.state, self.seen, *self.marks, self.places)
 
 
 class Twin:
@@ -85,7 +86,7 @@ def test_lines_by_how_many_places_touch_them():
         touched.next_group()
     # Place 0 alone: 1, 2, 4, 9; place 6 alone: 6; two places: 5; three: 3. The last work-group counts.
     weights = np.array([1.0, 10.0, 100.0, 1000.0, 10000.0])
-    assert lines.count_seen(touched.table, weights) == (7, 5, 1 + 10 + 10 + 1 + 10000, 1)
+    assert lines.count_seen(touched.seen, weights) == (7, 5, 1 + 10 + 10 + 1 + 10000, 1)
 
 
 def test_between_work_groups_by_hand():

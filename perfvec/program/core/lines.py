@@ -27,9 +27,10 @@ from perfvec.program.core.jit import compiled, inlined
 
 MAX_LINES = 64  # of one access
 MEMORY_SHIFT = 33  # a line's number is its memory's above this, its place in the memory below
-# Columns of the table: the last work-group that touched the line + 1, the sectors touched by any and by it; when; of
-# the work-groups that have ended, the last that touched it + 1 and how many places in the grid did, at most 3.
-OWNER, TIME, SEEN = range(3)
+# Columns of the table: the last work-group that touched the line + 1, the sectors touched by any and by it; when.
+OWNER, TIME = range(2)
+# Of what is kept of the work-groups that have ended: the last that touched a line + 1, and how many places in the grid
+# did, at most 3.
 _SEEN_SHIFT, _MOST_SEEN = 2, 3
 NEAR = 2  # places that lie no further apart, in their order, are one: lines at their edges are shared
 _OWNER_SHIFT, _DEVICE_SHIFT, _ALL_SECTORS = 8, 4, 15
@@ -49,7 +50,7 @@ def new_table(memory_bytes: dict[int, int]):
         memory_bytes: Size of each memory by its number.
 
     Returns:
-        `(table, base)`: int64 `(lines, 3)`, all of it 0 and untouched, so that only what the kernel touches is ever
+        `(table, base)`: int64 `(lines, 2)`, all of it 0 and untouched, so that only what the kernel touches is ever
         in memory; and the row of each memory's first line, by number.
     """
     base = np.zeros(max(memory_bytes, default=0) + 1, np.int64)
@@ -57,7 +58,7 @@ def new_table(memory_bytes: dict[int, int]):
     for number, num_bytes in memory_bytes.items():
         base[number] = total
         total += -(-num_bytes // 128)
-    return np.zeros((total, 3), np.int64), base
+    return np.zeros((total, 2), np.int64), base
 
 
 def new_marks(num_moments: int):
@@ -165,27 +166,32 @@ def _forget(state, marks, blocks):
 
 
 @inlined
-def next_group(state, table, marks, blocks, line_at, places):
-    """Begin the next work-group; `places`: `(work-groups,)`: the neighbourhood that each belongs to."""
+def next_group(state, seen, marks, blocks, line_at, places):  # noqa: D417
+    """Begin the next work-group.
+
+    Args:
+        seen: int64 `(lines,)`, by row of the table, 0 at first: what `count_seen` counts; if empty, nothing is kept.
+        places: `(work-groups,)`: the neighbourhood that each belongs to.
+    """
     group = state[GROUP]
-    for time in range(state[NOW]):
+    for time in range(state[NOW] if seen.shape[0] else 0):
         if marks[time >> _WORD_SHIFT, BITS] >> (time & _WORD_MASK) & 1:
-            seen = table[line_at[time], SEEN]
-            num_places = seen & _MOST_SEEN
-            if num_places == 0 or abs(places[group] - places[(seen >> _SEEN_SHIFT) - 1]) > NEAR:
+            before = seen[line_at[time]]
+            num_places = before & _MOST_SEEN
+            if num_places == 0 or abs(places[group] - places[(before >> _SEEN_SHIFT) - 1]) > NEAR:
                 num_places = min(num_places + 1, _MOST_SEEN)
-            table[line_at[time], SEEN] = (group + 1) << _SEEN_SHIFT | num_places
+            seen[line_at[time]] = (group + 1) << _SEEN_SHIFT | num_places
     _forget(state, marks, blocks)
     state[NOW] = state[GROUP_LINES] = 0
     state[GROUP] += 1
 
 
 @compiled
-def count_seen(table, weights):
+def count_seen(seen, weights):
     """Which lines of a memory the ended work-groups touched.
 
     Args:
-        table: The memory's rows.
+        seen: The memory's part of `seen`, as `next_group` keeps it.
         weights: `(work-groups,)`.
 
     Returns:
@@ -194,14 +200,13 @@ def count_seen(table, weights):
     """
     lines = single = double = 0
     weighted = 0.0
-    for row in range(table.shape[0]):
-        seen = table[row, SEEN]
-        num_places = seen & _MOST_SEEN
+    for row in range(seen.shape[0]):
+        num_places = seen[row] & _MOST_SEEN
         lines += num_places > 0
         double += num_places == 2
         if num_places == 1:
             single += 1
-            weighted += weights[(seen >> _SEEN_SHIFT) - 1]
+            weighted += weights[(seen[row] >> _SEEN_SHIFT) - 1]
     return lines, single, weighted, double
 
 

@@ -229,8 +229,8 @@ def lacking(words, window_slots, outcome_slots, stream, scalars, new_windows, nu
 @compiled
 def consume(  # noqa: D417 (arguments that belong together are described together)
     events, addresses, segments, parts, sites, rows, steps, shapes, lines, scratch, narrow, bank_words, open_words,
-    opened, words, windows, sizes, window_slots, outcome_key, outcome_slots, stream, lengths, places, scalars, base,
-    table, marks, blocks, line_at, groups, group_blocks, state, touched,
+    opened, words, windows, sizes, window_slots, outcome_key, outcome_slots, stream, lengths, places, seen, scalars,
+    base, table, marks, blocks, line_at, groups, group_blocks, state, touched,
 ):  # fmt: skip
     """Take in events from where the last call stopped.
 
@@ -250,7 +250,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         outcome_key: int64 `(capacity, 2)`, outcome_slots: int64 `(power of two,)`: outcomes kept.
         stream: int64 `(capacity,)`: sub-group above bit 32, window below.
         lengths: int64 `(work-groups, sub-groups)`: receives the tokens of each.
-        places: int64 `(work-groups,)`: the neighbourhood that each belongs to.
+        places, seen: see `lines.next_group`.
         scalars: int64 `(NUM_SCALARS,)`; EVENT and ROW say where to go on.
         base, table, marks, blocks, line_at, groups, group_blocks, state, touched: see `lines.touch`.
 
@@ -278,7 +278,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 )
                 lengths[group, sub] = opened[sub, OPEN_TOTAL]
                 opened[sub, OPEN_TOTAL] = 0
-            reuse.next_group(state, table, marks, blocks, line_at, places)
+            reuse.next_group(state, seen, marks, blocks, line_at, places)
             scalars[EVENT] += 1
             continue
         size, num_sites = segments[segment, SEG_SIZE], segments[segment, SEG_SITES]
