@@ -194,7 +194,7 @@ class Trace:
         stream_start: First entry of each sub-group's stream, and the end of the last; shape `(sub_groups + 1,)`.
         stream_window: Windows in execution order, sub-group after sub-group.
         stream_weight: How often the sub-group executes that entry, itself and skipped iterations; float64, as long.
-        num_executed: Sub-group instructions that were executed to make the trace.
+        num_executed: Sub-group instructions that were executed for it, those of work-groups only tried out left out.
     """
 
     launch: Launch

@@ -8,7 +8,6 @@ import os
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
@@ -23,7 +22,7 @@ from perfvec.program.frontend import compile_kernel
 from perfvec.program.images import coordinates_outside
 from perfvec.program.ir import Parameter, parse_kernel, pointer_space, vector_parts
 from perfvec.program.machine_code import CompiledKernel
-from perfvec.program.memories import Memory
+from perfvec.program.memories import BoundMemory, Memory
 from perfvec.program.native import translate
 from perfvec.program.printf import printed, record_buffer
 from perfvec.program.texels import HEADER_BYTES, image_contents, make_image
@@ -67,17 +66,6 @@ def compile_launch(launch: Launch, *, optimise: bool = True) -> CompiledKernel:
     if len(_compiled) > _MAX_COMPILED:
         _compiled.popitem(last=False)
     return compiled
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundMemory:
-    """A memory with its number, name and size, as messages and the consumer need it."""
-
-    number: int
-    name: str
-    num_bytes: int
-    space: str
 
 
 @final

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from perfvec.program.executor import BoundMemory
+    from perfvec.program.memories import BoundMemory
     from perfvec.program.native import NativeKernel, Site
 
 logger = logging.getLogger(__name__)

@@ -41,6 +41,17 @@ class Memory:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundMemory:
+    """A memory with its number, name and size, as messages and the consumer need it."""
+
+    number: int
+    name: str
+    num_bytes: int
+    space: str
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memories:
     """All of them. Private memories have the lowest numbers, from 1; number 0 is what a null pointer points to.
 

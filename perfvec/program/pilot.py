@@ -148,38 +148,48 @@ class Tryout:
         sample = self._by_place(everything if most is None else most)
         if most is None or len(sample.groups) <= FEWEST_LONG_GROUPS:
             return Choice(sample=sample)
+        sizes = np.diff(static.start)
+        instructions = self._instructions(int(sample.groups[len(sample.groups) // 2]), sizes)
+        if (
+            instructions is None
+        ):  # it may be long, or wait for those before it, which run as well when they are tried out
+            fits, most_tried = FEWEST_LONG_GROUPS, MOST_GROUPS
+        else:
+            fits = most = min(most, _fit(instructions))
+            most_tried = min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions)
+        tried = self._by_place(most_tried)
+        if len(tried.groups) <= fits or (pilot := run_each(self.execution(2 * MOST_INSTRUCTIONS), tried)) is None:
+            return Choice(sample=self._by_place(fits))
+        behaviour = pilot.behaviour(static)
+        if instructions is not None and (behaviour == behaviour[0]).all():
+            return Choice(sample=self._by_place(fits))
+        most = min(most, _fit(float(tried.weights @ pilot.segments @ sizes) / everything))
+        sample = choose_groups(tried, behaviour, num_groups=self._launch.num_groups, most=most, seed=self._seed)
+        return Choice(sample=sample, between=self._between(pilot, sample))
+
+    def _instructions(self, group: int, sizes: NDArray[np.int64]) -> int | None:
+        """Sub-group instructions of a work-group that runs alone; None if there are more than a sample may have."""
         probe = self.execution(FEWEST_INSTRUCTIONS)
         try:
-            probe.run([int(sample.groups[len(sample.groups) // 2])])
+            probe.run([group])
         except BudgetError:
             if self._limit <= FEWEST_INSTRUCTIONS:
                 raise
-            return Choice(sample=self._by_place(FEWEST_LONG_GROUPS))
-        sizes = np.diff(static.start)
-        instructions = max(1, int(probe.segment_count @ sizes))
-        del probe  # and its buffers
-        most = min(most, _fit(instructions))
-        tried = self._by_place(min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions))
-        if len(tried.groups) <= most or (pilot := run_each(self.execution(2 * MOST_INSTRUCTIONS), tried)) is None:
-            return Choice(sample=self._by_place(most))
-        behaviour = pilot.behaviour(static)
-        if (behaviour == behaviour[0]).all():
-            return Choice(sample=self._by_place(most))
-        per_group = float(tried.weights @ pilot.segments @ sizes) / everything
-        sample = choose_groups(
-            tried, behaviour, num_groups=self._launch.num_groups, most=min(most, _fit(per_group)), seed=self._seed
-        )
-        return Choice(sample=sample, between=self._between(pilot, sample))
+            return None
+        return max(1, int(probe.segment_count @ sizes))
 
     def _by_place(self, most: int) -> Sample:
         return sample_groups(self._launch.num_groups, most=most, seed=self._seed)
 
     def _between(self, pilot: Pilot, sample: Sample) -> NDArray[np.int64] | None:
         """Work-groups that were tried out besides, if those of the sample do something else without them."""
-        execution = self.execution()
-        execution.run(sample.groups)
+        execution = self.execution(2 * MOST_INSTRUCTIONS)
         expected = pilot.segments[np.isin(pilot.sample.groups, sample.groups)].sum(axis=0)
-        differs = np.abs(execution.segment_count - expected).sum() > SAME_WITHIN * expected.sum()
+        try:
+            execution.run(sample.groups)
+            differs = np.abs(execution.segment_count - expected).sum() > SAME_WITHIN * expected.sum()
+        except BudgetError:  # they wait for others
+            differs = True
         return np.setdiff1d(pilot.sample.groups, sample.groups) if differs else None
 
 

@@ -44,7 +44,7 @@ def trace_launch(
     Args:
         launch: What to trace.
         work_groups: About how many work-groups to record; None for all of them. Where they are long, fewer are taken:
-            see `perfvec.program.pilot.choose`.
+            see `perfvec.program.pilot.Tryout.choose`.
         budget: Most sub-group instructions to execute before giving up. Where it is None, work-groups that run past
             `DEFAULT_BUDGET` are cut off, and the trace's caveat says so.
         on_printf: Called once with what the executed work-groups printed, if anything; before an error is raised, too.

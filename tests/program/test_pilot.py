@@ -110,6 +110,21 @@ def test_a_fault_of_a_work_group_that_is_only_tried_out_is_found():
 
 
 @pytest.mark.usefixtures("front_end")
+def test_work_groups_that_wait_for_others_are_traced_with_them():
+    source = """kernel void k(global volatile int *done, global int *o) {
+        int g = get_group_id(0); while (g > 0 && done[g - 1] == 0) {}
+        if (get_local_id(0) == 0) done[g] = 1;
+        int s = 0; for (int i = 0; i < g; i++) s += o[i * 64]; o[get_global_id(0)] += s + g; }"""
+    launch = make_launch(
+        source, "buffer:int32:400:constant(0)", "buffer:int32:25600", global_size=25600, local_size=64
+    )  # fmt: skip
+    sample, whole = trace_launch(launch), trace_launch(launch, work_groups=None)
+    assert sample.context.caveat == ""
+    assert len(sample.sub_groups) < len(whole.sub_groups) / 5
+    assert by_class(sample).sum() == pytest.approx(by_class(whole).sum(), rel=INSTRUCTIONS_WITHIN)
+
+
+@pytest.mark.usefixtures("front_end")
 def test_the_trace_is_the_same_each_time():
     launch: Launch = LAUNCHES["claims"]
     first, second = trace_launch(launch), trace_launch(launch)
