@@ -188,7 +188,10 @@ def fill(
     while queue:
         # If a process dies, the work of the others is lost too. Whoever is at fault shows when each is alone.
         for name, launch in filling.run(queue, num_processes or _num_cores()):
-            if filling.run(deque([(name, launch)]), 1):
+            alone, ended = deque([(name, launch)]), []
+            while alone and not ended:  # it is still there where the process died before it was handed over
+                ended = filling.run(alone, 1)
+            if ended:
                 filling.fail(launch, name, MemoryError("the process that traced it ended: out of memory, or a fault"))
                 filling.count()
     return filling.failures
@@ -222,7 +225,8 @@ class _Filling:
                     # Few at a time, for what is handed out when a process dies is traced again.
                     while queue and len(begun) < 2 * num_processes:
                         name, launch = queue[0]
-                        begun[pool.submit(self.cache.make, launch, name=name)] = queue.popleft()
+                        future = pool.submit(self.cache.make, launch, name=name)
+                        begun[future] = queue.popleft()  # only now: a process that has died takes nothing
                     for future in wait(begun, return_when=FIRST_COMPLETED).done:
                         error = future.exception()
                         if isinstance(error, BrokenProcessPool):

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from perfvec.apply import feature_cache
 from perfvec.apply.feature_cache import FeatureCache, _code_hash, fill
 from perfvec.errors import FormatError
 from perfvec.launch import Launch
@@ -112,3 +117,29 @@ def test_a_launch_that_ends_its_process_costs_itself_alone(tmp_path: Path):
     assert failures[digests[4]] == "IndexError: a fault in the tracer"
     assert all(cache.holds(digest) for digest in digests if digest not in failures)
     assert heard[-1] == len(entries)
+
+
+def test_a_launch_that_could_not_be_handed_over_is_handed_over_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    entry = suites(tmp_path / "suites")[0]
+    whole, refusals = feature_cache._pool, [False, True, False]
+
+    class Refusing:
+        def __init__(self, pool: ProcessPoolExecutor) -> None:
+            self.pool, self.is_refusing = pool, refusals.pop(0)
+
+        def submit(self, function: Callable[..., None], *args: object, **named: object) -> Future[None]:
+            if self.is_refusing:
+                raise BrokenProcessPool
+            # The first run's process dies, so that the launch is tried alone.
+            return self.pool.submit(os._exit, 1) if len(refusals) == 2 else self.pool.submit(function, *args, **named)
+
+    @contextmanager
+    def pool(count: int) -> Iterator[Refusing]:
+        with whole(count) as made:
+            yield Refusing(made)
+
+    monkeypatch.setattr(feature_cache, "_pool", pool)
+    cache = FaultyCache(tmp_path)
+    assert fill(cache, [(entry.name, entry.launch)], num_processes=1) == {}  # type: ignore[arg-type]
+    assert cache.holds(entry.launch.digest)
+    assert refusals == []
