@@ -4,6 +4,7 @@
     [compute]           the fields of `Compute`
     [memory.dram]       and l2, l1, local: the fields of `MemoryLevel`
     [launch]            the fields of `LaunchCost`
+    [achieved]          "memory.dram.bandwidth_bytes_per_s" = what microbenchmarks reach of a fact; may be left out
     [sources]           "compute.clock_hz" = "where the figure is from"; a key covers all fields below it
 
 A source that begins with "assumed" marks a figure that no document gives. A user adds a device by a file in the
@@ -28,6 +29,7 @@ from perfvec.trace_data import SUB_GROUP_SIZE
 DEVICE_TYPES = ("gpu", "cpu", "accelerator")
 MEMORY_LEVELS = ("dram", "l2", "l1", "local")
 ASSUMED = "assumed"
+ACHIEVED = "achieved"
 # A vector unit narrower or wider than this is a slip of the pen in fp32_flops, compute_units or clock_hz.
 _LANES_ALLOWED = (1.0, 1024.0)
 
@@ -175,6 +177,8 @@ class Device:
         memory: Its memory.
         launch: What a launch costs.
         sources: Where each fact is from, by dotted field name; a key covers the fields below it.
+        achieved: What microbenchmarks reach where it is known, by the dotted name of the fact: the bandwidth that a
+            streaming read gets of the peak, or the latency of a pointer chase.
         aliases: Other names that `find_device` takes.
         opencl_names: Patterns of the names that OpenCL gives the device, case ignored.
         opencl_platform: The OpenCL platform that the file is about, or "" for any.
@@ -189,6 +193,7 @@ class Device:
     memory: Memory
     launch: LaunchCost
     sources: Mapping[str, str] = field(hash=False)
+    achieved: Mapping[str, float] = field(default_factory=dict, hash=False)
     aliases: tuple[str, ...] = ()
     opencl_names: tuple[str, ...] = ()
     opencl_platform: str = ""
@@ -200,6 +205,30 @@ class Device:
             raise DeviceError(f"device {self.name!r}: year={self.year}; allowed are 1970 to 2100")
         for path in fact_names():
             self.source_of(path)
+        for path, value in self.achieved.items():
+            self._check_achieved(path, value)
+
+    def _check_achieved(self, path: str, value: float) -> None:
+        if path not in set(fact_names()):
+            raise DeviceError(f"[achieved] has {path!r}; allowed: {_nearest(path, set(fact_names()))}")
+        if not 0 < value < float("inf"):
+            raise DeviceError(f"[achieved] {path}={value}; allowed are finite numbers over 0")
+        if not self.sources.get(ACHIEVED):
+            raise DeviceError(f"device {self.name!r}: [achieved] has no source; add {ACHIEVED!r} to [sources]")
+
+    def fact(self, path: str) -> float:
+        """A fact by its dotted name, such as `memory.l2.capacity_bytes`.
+
+        Raises:
+            DeviceError: There is no such fact.
+        """
+        value: Any = self
+        try:
+            for part in path.split("."):
+                value = getattr(value, part)
+            return float(value)
+        except (AttributeError, TypeError) as error:
+            raise DeviceError(f"no fact {path!r}; allowed: {_nearest(path, set(fact_names()))}") from error
 
     def source_of(self, path: str) -> str:
         """Where a fact is from.
@@ -267,7 +296,7 @@ def read_device(path: str | Path) -> Device:
 
 
 def _device(tables: Mapping[str, Any]) -> Device:
-    _check_keys(tables, allowed=("device", "compute", "memory", "launch", "sources"), where="the file")
+    _check_keys(tables, allowed=("device", "compute", "memory", "launch", ACHIEVED, "sources"), where="the file")
     memory = _table(tables, "memory")
     _check_keys(memory, allowed=MEMORY_LEVELS, where="[memory]")
     levels = {
@@ -275,7 +304,7 @@ def _device(tables: Mapping[str, Any]) -> Device:
         for level in MEMORY_LEVELS
     }
     sources = _table(tables, "sources")
-    known = {prefix for path in fact_names() for prefix in _prefixes(path)}
+    known = {prefix for path in fact_names() for prefix in _prefixes(path)} | {ACHIEVED}
     for key, source in sources.items():
         if key not in known or not isinstance(source, str):
             raise DeviceError(f"[sources] has {key!r} = {source!r}; allowed are texts for {_nearest(key, known)}")
@@ -284,6 +313,7 @@ def _device(tables: Mapping[str, Any]) -> Device:
         "memory": Memory(**levels),
         "launch": _record(LaunchCost, _table(tables, "launch"), "[launch]"),
         "sources": dict(sources),
+        "achieved": {path: _achieved(path, value) for path, value in tables.get(ACHIEVED, {}).items()},
     }
     return _record(Device, _table(tables, "device"), "[device]", parts)
 
@@ -326,6 +356,13 @@ def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise DeviceError("a text")
     return value
+
+
+def _achieved(path: str, value: object) -> float:
+    try:
+        return _number(value)
+    except DeviceError as error:
+        raise DeviceError(f"[achieved] {path}={value!r}; allowed is {error}") from error
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -387,7 +424,7 @@ def load_devices(folder: str | Path | None = None) -> dict[str, Device]:
     folders = [content_folder("archs"), user_folder()] if folder is None else [Path(folder)]
     devices: dict[str, Device] = {}
     for place in folders:
-        for path in sorted(place.glob("*.toml")):
+        for path in sorted(place.glob("*.toml"), key=lambda path: path.stem):
             device = read_device(path)
             devices[device.name] = device
     _names(devices)

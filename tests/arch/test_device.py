@@ -16,7 +16,7 @@ H200 = content_folder("archs") / "nvidia-h200.toml"
 def test_all_shipped_files_load(monkeypatch, tmp_path: Path):
     monkeypatch.setattr(device_module, "user_folder", lambda: tmp_path / "none")
     devices = load_devices()
-    assert len(devices) >= 19
+    assert len(devices) >= 100
     assert {"nvidia-h200", "amd-epyc-2core-pocl", "xeon-16core-pocl"} <= devices.keys()
     for name, device in devices.items():
         assert device.name == name
@@ -32,6 +32,15 @@ def test_facts_and_their_sources():
     assert device.is_assumed("memory.l2.bandwidth_bytes_per_s")
     assert not device.is_assumed("compute.clock_hz")
     assert find_device("xeon-16core-pocl").is_assumed("memory.dram.bandwidth_bytes_per_s")
+
+
+def test_what_microbenchmarks_reach_stands_beside_the_facts():
+    device = find_device("nvidia-h200")
+    path = "memory.dram.bandwidth_bytes_per_s"
+    assert device.fact(path) == 4.8e12
+    assert 0.75 * 4.8e12 < device.achieved[path] < 4.8e12
+    with pytest.raises(DeviceError, match=r"no fact 'memory.l2.latency'; allowed: memory.l2.latency_cycles"):
+        device.fact("memory.l2.latency")
 
 
 def test_wavefronts_of_64_count_as_two_sub_groups():
@@ -76,6 +85,10 @@ def write(folder: Path, old: str, new: str, *, name: str = "nvidia-h200") -> Pat
         ('"memory" = ', '"memori" = ', r"\[sources\] has 'memori'"),
         ('"launch.overhead_s" = ', '# "launch.overhead_s" = ', r"launch.overhead_s has no source; add it to"),
         ("[device]", "[device", r"cannot read device file"),
+        ('l2.bandwidth_bytes_per_s" = 9', 'l2.bandwidth" = 9', r"\[achieved\] has 'memory.l2.bandwidth'; allowed"),
+        ('l2.bandwidth_bytes_per_s" = 9', 'l2.bandwidth_bytes_per_s" = -9', r"\[achieved\] memory.l2.*=-9"),
+        ('l2.bandwidth_bytes_per_s" = 9.774e12', 'l2.bandwidth_bytes_per_s" = "9"', r"allowed is a number"),
+        ('"achieved" = ', '# "achieved" = ', r"\[achieved\] has no source; add 'achieved'"),
     ],
 )  # fmt: skip
 def test_wrong_files_are_refused(tmp_path: Path, old: str, new: str, message: str):
