@@ -1,8 +1,8 @@
 """`python -m experiments.devices.curves DATA`: what published microbenchmark curves reach of each device's memory.
 
 DATA is the folder of measured data of others, with `gpu_benches/memory.csv.gz` and `devices.csv`. Printed are the
-plateaus of ten GPUs: cycles of a pointer chase in L1, L2 and DRAM, and bytes per second read from each. The last line is
-JSON; the figures stand under [achieved] in the device files, with their source.
+plateaus of ten GPUs: cycles of a pointer chase in L1, L2 and DRAM, and bytes per second read from each. The last line
+is JSON; the figures stand under [achieved] in the device files, with their source.
 """
 
 from __future__ import annotations
