@@ -1,0 +1,215 @@
+"""What the timing model reads from a trace once, whatever the configurations.
+
+Legend: S static instruction, T token, A access (distinct pair of static instruction and memory outcome), Q pair of
+windows that follow each other, E entry of a stream, G traced work-group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from perfvec.arch.timing.core.scoreboard import shared_windows, window_codes
+from perfvec.arch.timing.pipes import is_class, is_space
+from perfvec.trace_data import SECTOR_BYTES, SUB_GROUP_SIZE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfvec.trace_data import Trace
+
+WIDTHS = (8, 16, 32, 64)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A trace as the timing model takes it.
+
+    Attributes:
+        trace: The trace.
+        token_executed: Device sub-groups that the launch executes each token with, by width in `WIDTHS`; those of 32
+            without regard to idle lanes stand last, `(T, len(WIDTHS) + 1)`.
+        token_access: Access of each token, -1 if it makes none.
+        access_static: Static instruction of each access.
+        access_outcome: Row of the trace's memory outcomes of each access.
+        access_executed: How often the launch executes each access.
+        access_lanes: Mean active lanes of each access.
+        pair_before, pair_window, pair_weight: See `core.scoreboard.step_pairs`.
+        stream_pair: Pair of each entry of the streams.
+        stream_weights: Weight of each entry, and the same for sub-groups of 64 (two halves brought together).
+        group_start: First traced sub-group of each traced work-group, and the end of the last.
+        group_weight: Work-groups of the launch that each stands for.
+        group_lines: Distinct lines that a work-group touches, on average.
+        footprint_lines: Distinct lines that the launch touches.
+        cold_share: Of first touches in the sample, the share that are first touches in the launch too: sampled
+            work-groups lack neighbours that share their lines.
+        static_shared: Share of an instruction's sectors that all work-groups touch alike, 0 to 1.
+    """
+
+    trace: Trace
+    token_executed: NDArray[np.float64]
+    token_access: NDArray[np.int64]
+    access_static: NDArray[np.int64]
+    access_outcome: NDArray[np.int64]
+    access_executed: NDArray[np.float64]
+    access_lanes: NDArray[np.float64]
+    pair_before: NDArray[np.int64]
+    pair_window: NDArray[np.int64]
+    pair_weight: NDArray[np.float64]
+    stream_pair: NDArray[np.int64]
+    stream_weights: NDArray[np.float64]
+    group_start: NDArray[np.int64]
+    group_weight: NDArray[np.float64]
+    group_lines: float
+    footprint_lines: float
+    cold_share: float
+    static_shared: NDArray[np.float64]
+
+    @property
+    def num_groups(self) -> int:
+        """Work-groups of the launch."""
+        return self.trace.context.num_work_groups
+
+    @property
+    def num_stepped(self) -> int:
+        """Sub-group instructions that are stepped through for each configuration."""
+        return int(np.diff(self.trace.window_start)[self.pair_window].sum())
+
+
+def read_workload(trace: Trace) -> Workload:
+    """Read a trace."""
+    token_weight = trace.token_weight
+    token_access, keys, executed, lanes = _accesses(trace, token_weight)
+    access_static, access_outcome = np.divmod(keys, max(len(trace.memory), 1))
+    pairs, stream_pair, pair_weight = _pairs(trace)
+    saved_windows = _shared_share(trace)
+    group_start, group_weight = _groups(trace)
+    memory = trace.memory[access_outcome]
+    cold = float(memory["cold_sectors_device"] @ executed)
+    footprint = trace.context.footprint_bytes / SECTOR_BYTES
+    return Workload(
+        trace=trace,
+        token_executed=_executions(trace, token_weight, saved_windows),
+        token_access=token_access,
+        access_static=access_static,
+        access_outcome=access_outcome,
+        access_executed=executed,
+        access_lanes=lanes,
+        pair_before=pairs // (trace.num_windows + 1) - 1,
+        pair_window=pairs % (trace.num_windows + 1),
+        pair_weight=pair_weight,
+        stream_pair=stream_pair,
+        stream_weights=np.stack([np.ones(len(stream_pair)), 2 * saved_windows[trace.stream_window]])
+        * trace.stream_weight,
+        group_start=group_start,
+        group_weight=group_weight,
+        group_lines=_lines_of_a_group(trace, memory, executed),
+        footprint_lines=_footprint_lines(memory, executed, footprint),
+        cold_share=min(1.0, footprint / cold) if cold else 1.0,
+        static_shared=_shared_by_all(trace, access_static, memory, executed),
+    )
+
+
+def _executions(
+    trace: Trace, token_weight: NDArray[np.float64], saved_windows: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Sub-groups of `w` lanes that have an active lane are at least lanes / w, and are taken to be no more."""
+    lanes = trace.token_lanes.astype(np.float64)
+    narrow = [np.ceil(lanes / width) for width in WIDTHS if width <= SUB_GROUP_SIZE]
+    both = np.repeat(saved_windows, np.diff(trace.window_start))
+    return np.stack([*narrow, both, lanes / SUB_GROUP_SIZE], axis=1) * token_weight[:, None]
+
+
+def _accesses(
+    trace: Trace, token_weight: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Access of each token; static instruction and outcome of each access in one number; executions; mean lanes."""
+    token_access = np.full(trace.num_tokens, -1)
+    at = np.flatnonzero(trace.token_memory >= 0)
+    keys, token_access[at] = np.unique(
+        trace.token_static[at].astype(np.int64) * max(len(trace.memory), 1) + trace.token_memory[at],
+        return_inverse=True,
+    )
+    executed = np.bincount(token_access[at], token_weight[at], len(keys)).astype(np.float64)
+    lanes = np.bincount(token_access[at], token_weight[at] * trace.token_lanes[at], len(keys)).astype(np.float64)
+    return token_access, keys, executed, lanes / np.maximum(executed, np.finfo(np.float64).tiny)
+
+
+def _pairs(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Distinct pairs of windows that follow each other as one number; pair of each entry; executions of each pair."""
+    stream = trace.stream_window.astype(np.int64)
+    before = np.concatenate([[0], stream[:-1] + 1])[: len(stream)]
+    starts = trace.stream_start[:-1]
+    before[starts[starts < len(stream)]] = 0
+    pairs, stream_pair = np.unique(before * (trace.num_windows + 1) + stream, return_inverse=True)
+    weights = np.repeat(trace.sub_groups["weight"], np.diff(trace.stream_start)) * trace.stream_weight
+    return pairs, stream_pair.astype(np.int64), np.bincount(stream_pair, weights, len(pairs)).astype(np.float64)
+
+
+def _groups(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Where each traced work-group's sub-groups begin, and how many work-groups it stands for."""
+    group = trace.sub_groups["work_group"]
+    start = np.flatnonzero(np.diff(group, prepend=-1))
+    bounds = np.append(start, len(group))
+    return bounds, np.add.reduceat(trace.sub_groups["weight"], start) / np.diff(bounds)
+
+
+def _shared_share(trace: Trace) -> NDArray[np.float64]:
+    """Executions of each window by sub-groups of 64 for one by a half of it: 1/2 if both halves take it together."""
+    names, code = np.unique(window_codes(trace.window_start, trace.token_static), return_inverse=True)
+    index, group = trace.sub_groups["index"], trace.sub_groups["work_group"]
+    first = np.flatnonzero(index % 2 == 0)
+    follower = np.minimum(first + 1, len(index) - 1)
+    has_second = (group[follower] == group[first]) & (index[follower] == index[first] + 1)
+    total, saved = shared_windows(
+        first,
+        np.where(has_second, follower, -1),
+        trace.sub_groups["weight"][first],
+        trace.stream_start,
+        code[trace.stream_window].astype(np.int64),
+        trace.stream_weight,
+        len(names),
+    )
+    return (1.0 - saved / np.where(total > 0, total, 1.0))[code]
+
+
+def _sectors_a_line(memory: NDArray[np.void], executed: NDArray[np.float64], cold: str) -> float:
+    """Sectors of a line that are touched for the first time when it is."""
+    weight = executed * memory[cold] * (memory["cold_sectors_work_group"] > 0)
+    lines = weight @ (memory["lines"] / np.maximum(memory["sectors"], 1.0))
+    return min(4.0, max(1.0, float(weight.sum() / lines))) if lines else 4.0
+
+
+def _lines_of_a_group(trace: Trace, memory: NDArray[np.void], executed: NDArray[np.float64]) -> float:
+    sectors = float(memory["cold_sectors_work_group"] @ executed) / max(trace.context.num_work_groups, 1)
+    return sectors / _sectors_a_line(memory, executed, "cold_sectors_work_group")
+
+
+def _footprint_lines(memory: NDArray[np.void], executed: NDArray[np.float64], sectors: float) -> float:
+    return sectors / _sectors_a_line(memory, executed, "cold_sectors_device")
+
+
+def _shared_by_all(
+    trace: Trace, access_static: NDArray[np.int64], memory: NDArray[np.void], executed: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share of each instruction's first touches that are of lines which all work-groups touch.
+
+    A line that all of `n` traced work-groups touch is touched first by one of them, so that `n` first touches in a
+    work-group come on one in the launch. Runs of four neighbours are traced together, and share lines that others
+    do not; up to that nothing is taken to be shared by all.
+    """
+    size = len(trace.static)
+    by_group = np.bincount(access_static, executed * memory["cold_sectors_work_group"], size)
+    by_launch = np.bincount(access_static, executed * memory["cold_sectors_device"], size)
+    num_traced = len(np.unique(trace.sub_groups["work_group"]))
+    if num_traced <= RUN_LENGTH or trace.context.num_work_groups <= 1:
+        return np.zeros(size)
+    ratio = np.where(by_group > 0, by_group / np.maximum(by_launch, by_group / num_traced + 1e-300), 1.0)
+    is_read = is_class(trace.static, "load") & is_space(trace.static, "global", "constant", "generic")
+    return np.clip((ratio - RUN_LENGTH) / (num_traced - RUN_LENGTH), 0.0, 1.0) * is_read
+
+
+RUN_LENGTH = 4  # neighbouring work-groups that the tracer takes together; see perfvec.program.sampling
