@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace bench-sampling bench-corpus conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-sampling bench-corpus bench-calibrate conformance opencl piglit clean
 
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
@@ -33,6 +33,10 @@ bench-sampling: $(VENV)/installed
 # A default trace of every launch of the suites: the slowest and the largest; minutes.
 bench-corpus: $(VENV)/installed
 	$(BIN)/python experiments/bench/corpus_traces.py
+
+# A device's posterior from 100 launches, and the choice of the next of 10,000.
+bench-calibrate: $(VENV)/installed
+	$(BIN)/python experiments/bench/calibrate.py
 
 # OpenCL program tests that others wrote, on our executor, Oclgrind and PoCL; ends in one line of JSON.
 conformance: $(VENV)/installed opencl piglit

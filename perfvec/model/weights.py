@@ -12,10 +12,10 @@ import torch
 
 from perfvec.errors import ConfigError, FormatError, ModelError
 from perfvec.files import whole_file
-from perfvec.model.calibration import DeviceBelief, table_prior
 from perfvec.model.config import TrainingConfig, training_config
 from perfvec.model.devices import DeviceBank, DeviceTable, check_seconds_per_unit
 from perfvec.model.launch_input import FeatureSchema
+from perfvec.model.posterior import DeviceBelief, table_prior
 from perfvec.model.program_encoder import ProgramEncoder
 from perfvec.model.vectors import Contributions, contributions, encode
 
@@ -99,17 +99,19 @@ class TrainedModel:
         check_seconds_per_unit(seconds_per_unit[None], ("from the datasheet",))
         return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy()
 
-    def device_prior(self, seconds_per_unit: NDArray[np.float64]) -> DeviceBelief:
-        """What is believed of a device before it is measured; `calibration.posterior` takes it from there.
+    def device_prior(self, seconds_per_unit: NDArray[np.float64], *, common: float, own: float) -> DeviceBelief:
+        """What is believed of a device before it is measured; `posterior.posterior` takes it from there.
 
         Args:
             seconds_per_unit: Its datasheet; float64 `(NUM_RESOURCES,)`.
+            common: Standard deviation, in log, of a factor on all coordinates (see `posterior.table_prior`).
+            own: The same of a coordinate by itself.
 
         Raises:
             ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
         """
         start = self.device_from_datasheet(seconds_per_unit)
-        return table_prior(start, self.devices, self.datasheet_devices.vectors)
+        return table_prior(start, self.devices.vectors, self.datasheet_devices.vectors, common=common, own=own)
 
     def encode(self, launches: Sequence[LaunchInput]) -> NDArray[np.float64]:
         """Program vectors of launches; float64 `(launches, D)`.

@@ -7,8 +7,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from perfvec.errors import FormatError, ModelError
-from perfvec.model.calibration import posterior
 from perfvec.model.config import ModelConfig, TrainingConfig
+from perfvec.model.posterior import Measurements, Misfit, posterior
 from perfvec.model.training import train
 from perfvec.model.vectors import predict
 from perfvec.model.weights import TrainedModel
@@ -73,11 +73,18 @@ def test_a_launch_of_another_schema_is_refused(model, dataset):
 
 def test_measuring_a_device_makes_it_predictable(model, dataset):
     # Half of the launches calibrate the first device as if it were new; the model's own error is the noise.
-    belief = model.device_prior(dataset.seconds_per_unit[0])
+    belief = model.device_prior(dataset.seconds_per_unit[0], common=0.5, own=0.5)
     programs, times = model.encode(dataset.launches), dataset.times[:, 0]
-    half = posterior(belief.mean, belief.covariance, programs[::2], times[::2], 0.05)
-    before = np.abs(programs[1::2] @ belief.mean / times[1::2] - 1)
-    after = np.abs(programs[1::2] @ half.mean / times[1::2] - 1)
+    misfit = Misfit(launch=0.05, kernel=0.0, noise=0.01)
+    half = Measurements(
+        programs=programs[::2],
+        times=times[::2],
+        deviation=np.zeros(len(times[::2])),
+        kernels=tuple(map(str, range(len(times[::2])))),
+    )
+    known = posterior(belief, half, misfit)
+    before = np.abs(programs[1::2] @ belief.vector / times[1::2] - 1)
+    after = np.abs(programs[1::2] @ known.vector / times[1::2] - 1)
     assert np.median(after) < np.median(before)
 
 

@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from perfvec.errors import ModelError
+from perfvec.model.posterior import (
+    Design,
+    DeviceBelief,
+    Measurements,
+    Misfit,
+    corrected_program,
+    log_evidence,
+    posterior,
+    predictive,
+    shares,
+    table_prior,
+)
+
+EXACT = Misfit(launch=0.0, kernel=0.0, noise=1e-3)
+
+
+def measured(programs, times, deviation=0.0, kernels=None):
+    programs = np.asarray(programs, dtype=float)
+    count = len(programs)
+    return Measurements(
+        programs=programs,
+        times=np.asarray(times, dtype=float),
+        deviation=np.full(count, deviation),
+        kernels=tuple(kernels or map(str, range(count))),
+    )
+
+
+def random_device(seed, *, dim=8, count=200):
+    rng = np.random.default_rng(seed)
+    log_vector = rng.normal(-23, 1, dim)
+    programs = rng.lognormal(15, 2, (count, dim)) * (rng.random((count, dim)) < 0.7)
+    programs[:, 0] += 1.0
+    return rng, log_vector, programs
+
+
+def test_shares_by_hand():
+    shares_nD, log_time_n = shares(np.array([[1.0, 3.0], [0.0, 5.0]]), np.log([2.0, 4.0]))
+    np.testing.assert_allclose(shares_nD, [[2 / 14, 12 / 14], [0, 1]])
+    np.testing.assert_allclose(np.exp(log_time_n), [14.0, 20.0])
+
+
+def test_shares_are_the_derivative_of_the_log_time():
+    _, log_vector, programs = random_device(0, dim=5, count=20)
+    shares_nD, log_time_n = shares(programs, log_vector)
+    for coordinate in range(5):
+        moved = log_vector + 1e-6 * np.eye(5)[coordinate]
+        slope_n = (shares(programs, moved)[1] - log_time_n) / 1e-6
+        np.testing.assert_allclose(slope_n, shares_nD[:, coordinate], atol=1e-5)
+
+
+def test_one_coordinate_by_hand():
+    # In log the model is linear here: prior N(0, 0.5²), one time e^1 with deviation 0.5, so half way, half the variance.
+    prior = DeviceBelief(log_mean=np.array([0.0]), covariance=np.array([[0.25]]))
+    belief = posterior(prior, measured([[1.0]], [np.e]), Misfit(launch=0.3, kernel=0.0, noise=0.4))
+    np.testing.assert_allclose(belief.log_mean, [0.5], rtol=1e-6)
+    np.testing.assert_allclose(belief.covariance, [[0.125]], rtol=1e-6)
+
+
+def test_the_spread_of_a_time_is_part_of_its_noise():
+    prior = DeviceBelief(log_mean=np.array([0.0]), covariance=np.array([[0.25]]))
+    belief = posterior(prior, measured([[1.0]], [np.e], deviation=0.4), Misfit(launch=0.3, kernel=0.0, noise=0.0))
+    np.testing.assert_allclose(belief.log_mean, [0.5], rtol=1e-6)
+
+
+def test_the_mean_is_the_maximum_a_posteriori():
+    rng, log_vector, programs = random_device(1, dim=4, count=12)
+    prior = DeviceBelief(log_mean=log_vector, covariance=0.4 * np.eye(4) + 0.3)
+    data = measured(programs, np.exp(shares(programs, log_vector)[1] + rng.normal(0.6, 0.4, 12)), deviation=0.05)
+    belief = posterior(prior, data, Misfit(launch=0.2, kernel=0.0, noise=0.0))
+
+    def loss(vector):
+        left = np.log(data.times) - shares(programs, vector)[1]
+        off = vector - prior.log_mean
+        return left @ left / (0.2**2 + 0.05**2) + off @ np.linalg.solve(prior.covariance, off)
+
+    best = loss(belief.log_mean)
+    for step in (1e-3, 1e-2):
+        for coordinate in range(4):
+            for sign in (-1, 1):
+                assert loss(belief.log_mean + sign * step * np.eye(4)[coordinate]) > best
+
+
+def test_more_measurements_recover_the_device_and_narrow_the_interval():
+    rng, log_vector, programs = random_device(2)
+    times = np.exp(shares(programs, log_vector)[1] + 0.02 * rng.standard_normal(200))
+    prior = DeviceBelief(log_mean=log_vector + rng.normal(0, 0.7, 8), covariance=0.5 * np.eye(8))
+    misfit = Misfit(launch=0.0, kernel=0.0, noise=0.02)
+    errors, widths = [], []
+    for count in (0, 3, 30):
+        belief = posterior(prior, measured(programs[:count], times[:count]), misfit)
+        told = predictive(belief, programs[100:], misfit)
+        errors.append(np.mean(np.abs(told.log_time - np.log(times[100:]))))
+        widths.append(np.mean(told.deviation))
+    assert errors[0] > errors[1] > errors[2] and widths[0] > widths[1] > widths[2]
+    assert errors[2] < 0.04  # twice the noise
+    score = (np.log(times[100:]) - told.log_time) / told.deviation
+    assert 0.8 < score.std() < 1.2  # 100 launches: 1 ± 3 / sqrt(200)
+
+
+def test_vectors_stay_positive_whatever_was_measured():
+    prior = DeviceBelief(log_mean=np.zeros(3), covariance=np.eye(3))
+    belief = posterior(prior, measured(np.eye(3), [1e-6, 1e6, 1.0]), Misfit(launch=0.1, kernel=0, noise=0))
+    assert (belief.vector > 0).all() and belief.vector[1] > 1e3 > 1e-3 > belief.vector[0]
+
+
+def test_two_launches_of_a_kernel_say_less_than_launches_of_two_kernels():
+    prior = DeviceBelief(log_mean=np.zeros(1), covariance=np.eye(1))
+    misfit = Misfit(launch=0.1, kernel=0.5, noise=0.0)
+    same, different = (
+        posterior(prior, measured([[1.0], [1.0]], [2.0, 2.0], kernels=kernels), misfit).covariance[0, 0]
+        for kernels in (("a", "a"), ("a", "b"))
+    )
+    # Precision of the mean of two: 1 / (0.25 + 0.01 / 2) and 2 / 0.26, beside the prior's 1.
+    assert same == pytest.approx(1 / (1 + 1 / 0.255), rel=1e-6)
+    assert different == pytest.approx(1 / (1 + 2 / 0.26), rel=1e-6)
+
+
+def test_no_measurement_leaves_the_belief():
+    prior = DeviceBelief(log_mean=np.zeros(2), covariance=np.eye(2))
+    assert posterior(prior, measured(np.zeros((0, 2)), []), EXACT) is prior
+
+
+def test_a_new_device_departs_as_the_known_ones_do():
+    starts = np.ones((40, 2))
+    rng = np.random.default_rng(3)
+    departures = rng.normal(0.5, 0.3, (40, 1)) @ np.ones((1, 2))  # both coordinates always together
+    belief = table_prior(np.array([2.0, 3.0]), starts * np.exp(departures), starts, common=0.2, own=0.2)
+    shift = departures[:, 0].sum() / 44
+    np.testing.assert_allclose(belief.log_mean, np.log([2.0, 3.0]) + shift)
+    correlation = belief.covariance[0, 1] / belief.covariance[0, 0]
+    assert 0.6 < correlation < 1.0
+    by_hand = ((departures[:, 0] - shift) ** 2).sum() / 44 + 4 / 44 * (0.04 + 0.04 + shift**2)
+    assert belief.covariance[0, 0] == pytest.approx(by_hand)
+
+
+def test_without_known_devices_the_prior_is_the_default():
+    belief = table_prior(np.ones(2), np.zeros((0, 2)), np.zeros((0, 2)), common=0.3, own=0.4)
+    np.testing.assert_allclose(belief.covariance, [[0.25, 0.09], [0.09, 0.25]])
+
+
+def test_evidence_is_the_density_of_the_times():
+    prior = DeviceBelief(log_mean=np.zeros(1), covariance=np.array([[0.25]]))
+    found = log_evidence(prior, measured([[1.0]], [np.e]), Misfit(launch=0.3, kernel=0.0, noise=0.4))
+    assert found == pytest.approx(-0.5 / 0.5 - 0.5 * np.log(2 * np.pi * 0.5))
+
+
+# ---- design -----------------------------------------------------------------------------------------------------
+
+
+def test_the_gain_is_what_the_posterior_loses():
+    rng, log_vector, programs = random_device(4, count=30)
+    misfit = Misfit(launch=0.2, kernel=0.3, noise=0.05)
+    root = rng.normal(0, 0.3, (8, 8))
+    prior = DeviceBelief(log_mean=log_vector, covariance=root @ root.T)
+    kernels = [f"k{row // 3}" for row in range(30)]
+    design = Design(prior, programs, programs[10:], misfit, kernels=kernels)
+    target_mD, times = shares(programs[10:], log_vector)[0], np.exp(shares(programs, log_vector)[1])
+    chosen: list[int] = []
+    for _ in range(5):
+        gains, before = design.gains(), design.mean_variance
+        chosen.append(design.choose())
+        assert design.mean_variance == pytest.approx(before - gains[chosen[-1]])
+        # The times are as predicted, so the posterior stays where the shares were taken.
+        rows = measured(programs[chosen], times[chosen], kernels=[kernels[row] for row in chosen])
+        left = posterior(prior, rows, misfit).covariance
+        assert design.mean_variance == pytest.approx(np.einsum("md,de,me->m", target_mD, left, target_mD).mean())
+    assert len(set(chosen)) == 5
+
+
+def test_chosen_launches_beat_random_ones():
+    _, log_vector, programs = random_device(5, dim=12, count=300)
+    prior = DeviceBelief(log_mean=log_vector, covariance=0.5 * np.eye(12))
+    misfit = Misfit(launch=0.1, kernel=0.0, noise=0.02)
+    kernels = [str(row) for row in range(300)]
+    active = Design(prior, programs, programs, misfit, kernels=kernels)
+    for _ in range(6):
+        active.choose()
+    left = []
+    for seed in range(20):
+        chance = Design(prior, programs, programs, misfit, kernels=kernels)
+        for row in np.random.default_rng(seed).permutation(300)[:6]:
+            chance.measure(int(row))
+        left.append(chance.mean_variance)
+    assert active.mean_variance < min(left)
+
+
+def test_cost_counts():
+    prior = DeviceBelief(log_mean=np.zeros(2), covariance=np.diag([1.0, 0.9]))
+    costs = np.array([10.0, 1.0])
+    arguments = (prior, np.eye(2), np.eye(2), Misfit(launch=0.1, kernel=0.0, noise=0.0))
+    assert Design(*arguments, kernels=["a", "b"]).choose() == 0
+    assert Design(*arguments, kernels=["a", "b"], costs=costs).choose() == 1
+
+
+# ---- the same kernel elsewhere ----------------------------------------------------------------------------------
+
+
+def test_a_time_elsewhere_corrects_the_program():
+    truth, believed = np.array([4.0, 4.0, 0.0]), np.array([2.0, 2.0, 0.0])
+    vectors = np.array([[1.0, 0.1, 7.0], [0.1, 1.0, 7.0]])
+    corrected = corrected_program(
+        believed, np.log(vectors), vectors @ truth, np.array([0.01, 0.01]), common=1.0, own=1.0
+    )
+    np.testing.assert_allclose(corrected, truth, rtol=0.01)
+    one = corrected_program(believed, np.log(vectors[:1]), vectors[:1] @ truth, np.array([0.01]), common=1.0, own=0.1)
+    assert one[1] == pytest.approx(4.0, rel=0.03)  # a common factor explains most
+    assert one[2] == 0.0
+
+
+# ---- bad input --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, np.nan, np.inf])
+def test_impossible_times_are_refused(time):
+    with pytest.raises(ModelError, match="positive and finite"):
+        measured([[1.0]], [time])
+
+
+def test_what_does_not_fit_is_refused():
+    prior = DeviceBelief(log_mean=np.zeros(2), covariance=np.eye(2))
+    with pytest.raises(ModelError, match="do not match a device vector of 2"):
+        posterior(prior, measured([[1.0]], [1.0]), EXACT)
+    with pytest.raises(ModelError, match="not all 0"):
+        shares(np.zeros((1, 2)), np.zeros(2))
+    with pytest.raises(ModelError, match="do not match"):
+        DeviceBelief(log_mean=np.zeros(2), covariance=np.eye(3))
+    with pytest.raises(ModelError, match="not finite"):
+        DeviceBelief(log_mean=np.array([np.nan]), covariance=np.eye(1))
+    with pytest.raises(ModelError, match="no measurement is exact"):
+        Misfit(launch=0.0, kernel=0.1, noise=0.0)
+    with pytest.raises(ModelError, match="positive vectors"):
+        table_prior(np.zeros(2), np.ones((1, 2)), np.ones((1, 2)), common=0.1, own=0.1)
+    with pytest.raises(ModelError, match="do not match"):
+        table_prior(np.ones(3), np.ones((1, 2)), np.ones((1, 2)), common=0.1, own=0.1)
+    with pytest.raises(ModelError, match="finite and 0 or more"):
+        measured([[1.0]], [1.0], deviation=-1.0)
+    with pytest.raises(ModelError, match="do not belong together"):
+        measured([[1.0]], [1.0], kernels=["a", "b"])
+    with pytest.raises(ModelError, match="cost of a candidate"):
+        Design(prior, np.eye(2), np.eye(2), EXACT, kernels=["a", "b"], costs=np.zeros(2))
+    with pytest.raises(ModelError, match="as many kernels"):
+        Design(prior, np.eye(2), np.eye(2), EXACT, kernels=["a"])
+    one = Design(prior, np.eye(2)[:1], np.eye(2), EXACT, kernels=["a"])
+    one.choose()
+    with pytest.raises(ModelError, match="chosen already"):
+        one.choose()
+    with pytest.raises(ModelError, match="do not match"):
+        corrected_program(np.ones(2), np.zeros((1, 3)), np.ones(1), np.ones(1), common=1.0, own=1.0)
+    with pytest.raises(ModelError, match="deviations must be positive"):
+        corrected_program(np.ones(2), np.zeros((1, 2)), np.ones(1), np.zeros(1), common=1.0, own=1.0)
