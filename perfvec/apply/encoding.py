@@ -44,7 +44,7 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
         FormatError: The trace was made with another pass pipeline.
         ModelError: The trace is empty.
     """
-    from perfvec.model.batching import sample_windows
+    from perfvec.model.window_sampling import sample_windows
     from perfvec.program.counts import count_window_units, unit_tables
     from perfvec.program.features import make_features
     from perfvec.program.frontend import PIPELINE_VERSION

@@ -28,12 +28,13 @@ from torch.optim.swa_utils import AveragedModel
 
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
-from perfvec.model.batching import LaunchBatch, make_batch, sample_windows, window_units
+from perfvec.model.batching import LaunchBatch, make_batch
 from perfvec.model.devices import DeviceBank
 from perfvec.model.launch_input import launch_profile
 from perfvec.model.program_encoder import ProgramEncoder
 from perfvec.model.training_set import TrainingSet, split_families
 from perfvec.model.weights import TrainedModel
+from perfvec.model.window_sampling import sample_windows, window_units
 from perfvec.version import __version__
 
 if TYPE_CHECKING:

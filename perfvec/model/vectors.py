@@ -12,8 +12,9 @@ import numpy as np
 import torch
 
 from perfvec.errors import ModelError
-from perfvec.model.batching import all_windows, make_batch
+from perfvec.model.batching import make_batch
 from perfvec.model.launch_input import launch_profile
+from perfvec.model.window_sampling import all_windows
 from perfvec.resources import NUM_RESOURCES
 
 if TYPE_CHECKING:

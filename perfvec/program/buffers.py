@@ -13,12 +13,14 @@ import os
 import sys
 import weakref
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from perfvec.arguments import BufferArg, parse_argument
 from perfvec.initialisers import RANDOM_PERIOD
+from perfvec.program.core.pages import sparse_zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,6 +29,7 @@ ALIGN = 128
 _MAP_FIXED = 0x10
 _KEPT_PERIODS = 8
 _LEAST_MAPPED = 1 << 16  # below, a copy is quicker than a mapping
+_LEAST_LET_GO = 1 << 24
 
 
 @final
@@ -62,10 +65,27 @@ class Contents:
             piece[:] = self._bytes[: len(piece)]
         return buffer
 
+    @property
+    def is_large_mapping(self) -> bool:
+        """Whether buffers are mapped, and large enough to be let go of now and then (`let_go`)."""
+        return self._file >= 0 and self._num_bytes >= _LEAST_LET_GO
+
+
+def let_go(buffer: NDArray[np.uint8]) -> None:
+    """Give back the pages of a mapped buffer that nothing has written; what is touched again is mapped again."""
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    libc.madvise(buffer.ctypes.data, buffer.nbytes, mmap.MADV_DONTNEED)
+
+
+def resident_bytes() -> int:
+    """Bytes of this process that are in memory (Linux)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
 
 def aligned_zeros(num_bytes: int) -> NDArray[np.uint8]:
     """Zeroed bytes at an address that any access may start from."""
-    raw = np.zeros(num_bytes + ALIGN, np.uint8)
+    raw = sparse_zeros(num_bytes + ALIGN)
     start = -raw.ctypes.data % ALIGN
     return raw[start : start + num_bytes]
 

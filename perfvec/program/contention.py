@@ -60,15 +60,18 @@ class AtomicInstructions:
 @final
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Operations by a work-group's place among the traced, address and instruction; arrays of shape `(entries,)`."""
+    """Operations by address, a work-group's place among the traced, and instruction; arrays of shape `(entries,)`.
+
+    They are sorted by address, and at one address by place.
+    """
 
     place: NDArray[np.int64]
     weight: NDArray[np.float64]
     address: NDArray[np.int64]
     instruction: NDArray[np.int64]
-    by_sub_group: NDArray[np.float64]
-    by_lane: NDArray[np.float64]
-    serial: NDArray[np.float64]
+    by_sub_group: NDArray[np.int64]
+    by_lane: NDArray[np.int64]
+    serial: NDArray[np.int64]
 
 
 @final
@@ -118,10 +121,12 @@ class AtomicLog:
         # Runs of neighbouring work-groups.
         runs = np.cumsum(np.diff(self._groups, prepend=self._groups[0]) > 1, dtype=np.int64)
         inside, across = _Pairs(counts, is_local, counts.place), _Pairs(counts, ~is_local, runs[counts.place])
-        for number in np.unique(counts.instruction):
+        numbers = np.unique(counts.instruction)
+        is_alone = len(numbers) == 1
+        for number in numbers:
             pairs = inside if self._instructions.is_local[number] else across
             meeting = pairs.meeting_in_run if self._instructions.is_local[number] else pairs.meeting
-            by_instruction[number] = meeting(counts.by_sub_group, counts.instruction == number)
+            by_instruction[number] = meeting(counts.by_sub_group, None if is_alone else counts.instruction == number)
         return Contention(
             by_sub_group=across.meeting(counts.by_sub_group),
             by_lane=across.meeting(counts.by_lane),
@@ -131,14 +136,16 @@ class AtomicLog:
         )
 
     def _counts(self) -> _Counts:
-        place = np.repeat(np.arange(len(self._entries)), [len(entries) for entries in self._entries])
-        entries = np.concatenate(self._entries)
+        columns = np.concatenate([entries.T for entries in self._entries], axis=1)
+        order = np.argsort(columns[atomics.ADDRESS], kind="stable")
+        place = np.repeat(np.arange(len(self._entries)), [len(entries) for entries in self._entries])[order]
+        address = columns[atomics.ADDRESS][order]
         return _Counts(
             place,
             self._weights[place],
-            np.unique(entries[:, atomics.ADDRESS], return_inverse=True)[1],
-            entries[:, atomics.INSTRUCTION],
-            *entries[:, atomics.BY_SUB_GROUP : atomics.LAST_STAMP].astype(np.float64).T,
+            np.cumsum(np.diff(address, prepend=address[0]) != 0),
+            columns[atomics.INSTRUCTION][order],
+            *(columns[row][order] for row in range(atomics.BY_SUB_GROUP, atomics.LAST_STAMP)),
         )
 
 
@@ -147,20 +154,18 @@ class _Pairs:
     """Which entries, of some, share an address in one run of work-groups."""
 
     def __init__(self, counts: _Counts, chosen: NDArray[np.bool_], run: NDArray[np.int64]) -> None:
-        self._chosen, self._weight = chosen, counts.weight
-        num_addresses = int(counts.address.max()) + 1
-        keys, self._pair = np.unique((run * num_addresses + counts.address)[chosen], return_inverse=True)
-        self._run, self._address = np.divmod(keys, num_addresses)
-        self._num_runs = len(np.unique(run))
+        self._chosen, self._weight = chosen, counts.weight[chosen]
+        address, run_there = counts.address[chosen], run[chosen]
+        is_new = (np.diff(address, prepend=-1) != 0) | (np.diff(run_there, prepend=-1) != 0)
+        self._pair = np.cumsum(is_new) - 1
+        self._run, self._address = run_there[is_new], address[is_new]
+        self._num_runs = np.count_nonzero(np.bincount(run))
 
-    def _sums(self, count: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sums(self, count: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Plain and weighted operations by pair of run and address."""
-        count, weight = count[self._chosen], self._weight[self._chosen]
-        size = len(self._run)
-        plain, weighted = (np.bincount(self._pair, values, size) for values in (count, count * weight))
-        return plain.astype(np.float64), weighted.astype(np.float64)
+        return atomics.sum_by_pair(self._pair, count[self._chosen], self._weight, len(self._run))
 
-    def meeting_in_run(self, count: NDArray[np.float64], own: NDArray[np.bool_] | None = None) -> float:
+    def meeting_in_run(self, count: NDArray[np.int64], own: NDArray[np.bool_] | None = None) -> float:
         """Mean number of operations of the run on an operation's own address; 0 without operations.
 
         Args:
@@ -171,7 +176,7 @@ class _Pairs:
         mine = weighted if own is None else self._sums(count * own)[1]
         return float(mine @ plain / mine.sum()) if mine.any() else 0.0
 
-    def meeting(self, count: NDArray[np.float64], own: NDArray[np.bool_] | None = None) -> float:
+    def meeting(self, count: NDArray[np.int64], own: NDArray[np.bool_] | None = None) -> float:
         """Mean number of operations of the launch on an operation's own address; 0 without operations.
 
         Operations on it come from its neighbourhood, the run of neighbouring traced work-groups, and from elsewhere.
@@ -198,7 +203,7 @@ class _Pairs:
         meeting = at_mine @ at - mine @ weighted
         return float(near + (total - run_mine @ run_plain / total_mine) * meeting / pairs)
 
-    def hottest(self, count: NDArray[np.float64]) -> float:
+    def hottest(self, count: NDArray[np.int64]) -> float:
         """Operations of the launch on the address with most; 0 without operations.
 
         An address that all traced runs touch is taken to be touched alike by the groups between; one that only one

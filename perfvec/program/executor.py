@@ -15,7 +15,7 @@ import numpy as np
 from perfvec.arguments import Argument, ImageArg, LocalArg, SamplerArg, ScalarArg
 from perfvec.errors import BarrierDivergenceError, BudgetError, LaunchError, MemoryAccessError, UnsupportedError
 from perfvec.program.accesses import CONSTANT, LOCAL, PRIVATE
-from perfvec.program.buffers import Contents, aligned_zeros
+from perfvec.program.buffers import Contents, aligned_zeros, let_go, resident_bytes
 from perfvec.program.compilers import CLANG_VARIABLE
 from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE, TAG_SHIFT, WAITING, Status
 from perfvec.program.frontend import compile_kernel
@@ -39,6 +39,10 @@ _ALIGN = 128
 _MAX_COMPILED = 64
 MAX_LOCAL_BYTES = 1 << 18  # of a work-group; no GPU has more
 MAX_PRIVATE_BYTES = 1 << 32  # of a work-group
+# Memory of the process above which large buffers that a kernel only reads are let go of; looked at after so many steps.
+# Linux maps 16 pages where one is read, so even a sample touches most of them.
+MOST_RESIDENT = 768 << 20
+_LET_GO_AFTER = 16
 
 # Called with the events (segment or mark, mask or number) and the address rows so far.
 Consumer: TypeAlias = "Callable[[NDArray[np.uint32], NDArray[np.int64]], None]"
@@ -94,6 +98,8 @@ class Execution:
         self.memories: dict[int, BoundMemory] = {}
         self.buffers: dict[int, NDArray[np.generic]] = {}
         self._images: dict[int, tuple[ImageArg, NDArray[np.uint8]]] = {}
+        self._only_read: list[NDArray[np.uint8]] = []  # large buffers
+        self._num_steps = 0
         self._table = np.zeros((MAX_MEMORIES, 2), np.int64)  # limit, base
         num_segments = len(compiled.native.segments)
         self.segment_count = np.zeros(num_segments, np.int64)
@@ -225,6 +231,8 @@ class Execution:
         if position not in self._contents:
             self._contents[position] = Contents(argument)
         array = self._contents[position].buffer()
+        if parameter.use == "readonly" and self._contents[position].is_large_mapping:
+            self._only_read.append(array)
         self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
 
@@ -340,6 +348,10 @@ class Execution:
         Raises:
             MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
         """
+        self._num_steps += 1
+        if self._only_read and self._num_steps % _LET_GO_AFTER == 0 and resident_bytes() > MOST_RESIDENT:
+            for buffer in self._only_read:
+                let_go(buffer)
         self._set("events_count", 0)
         self._set("addresses_count", 0)
         self._set("events_capacity", max(2, min(most_events, _EVENTS_CAPACITY)))

@@ -87,6 +87,8 @@ class Parameter:
         byval: Type of a struct that is passed by value, else "".
         opaque: OpenCL's type of an image or sampler without its `_t`, such as `image2d` or `sampler`, else "".
         opencl_type: OpenCL's own name of its type, such as `float*`, else "".
+        use: `readonly`, `writeonly` or `readnone` where the optimiser has found that the kernel does no more with what
+            it points to, else "".
     """
 
     name: str
@@ -94,6 +96,7 @@ class Parameter:
     byval: str
     opaque: str = ""
     opencl_type: str = ""
+    use: str = ""
 
 
 @final
@@ -255,6 +258,7 @@ def _parse_parameters(line: str, kernel_name: str, opencl_types: list[str]) -> t
         type_text, _ = read_type(part)
         names = LOCAL_NAME.findall(part)
         opaque = re.fullmatch(r"(image\w+|sampler)_t", opencl_type)
+        use = re.search(r"\b(readonly|writeonly|readnone)\b", part.removesuffix(names[-1]))
         parameters.append(
             Parameter(
                 name=names[-1],
@@ -262,6 +266,7 @@ def _parse_parameters(line: str, kernel_name: str, opencl_types: list[str]) -> t
                 byval=byval[1] if byval else "",
                 opaque=opaque[1] if opaque else "",
                 opencl_type=opencl_type,
+                use=use[1] if use else "",
             )
         )
     return tuple(parameters)

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.errors import BudgetError
+from perfvec.program.accesses import GLOBAL
 from perfvec.program.executor import Execution
-from perfvec.program.sampling import Sample, choose_groups, sample_groups
+from perfvec.program.ir import pointer_space
+from perfvec.program.sampling import Sample, choose_groups, place_classes, sample_groups
 from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES
 
 if TYPE_CHECKING:
@@ -30,8 +32,14 @@ if TYPE_CHECKING:
 FEWEST_GROUPS, FEWEST_INSTRUCTIONS, FEWEST_LONG_GROUPS = 8, 16_000_000, 4
 # Sub-group instructions after which a sample has no further work-groups.
 SAMPLE_INSTRUCTIONS = 1_500_000
-# Work-groups that are tried out at most, and sub-group instructions after which no more are.
-MOST_GROUPS, MOST_INSTRUCTIONS = 2500, 8_000_000
+# Work-groups that are tried out at most, and the sub-group instructions and estimated time after which no more are.
+MOST_GROUPS, MOST_INSTRUCTIONS, MOST_NS = 2500, 8_000_000, 200e6
+# Estimated time of those that are tried out first; if all like ones do the same, no others are.
+FIRST_NS = 30e6
+# Nanoseconds of native code: for a segment, and for a scalar of a lane by opcode class. A rough fit to 240 launches,
+# half of which are within a third of it; atomics on addresses all over a large buffer.
+_SEGMENT_NS, _SCALAR_NS = 28.0, 0.3
+_CLASS_NS = {"special": 6.0, "native": 2.0, "atomic": 20.0, "load": 1.0, "store": 1.0}
 # Share of executed segments by which work-groups of a sample may differ from what they do when others run before them.
 SAME_WITHIN = 0.002
 _ON_CHIP = [ADDRESS_SPACES.index(name) for name in ("none", "private", "local")]
@@ -83,6 +91,18 @@ class Pilot:
         )
         columns = [self.segments @ of_class, self.segments @ accesses, self.lanes @ num_bytes]
         return np.column_stack(columns).astype(np.float64)
+
+    def depends_on_place(self, num_groups: tuple[int, ...]) -> bool:
+        """Whether all work-groups of each class of places do the same."""
+        done = np.concatenate([self.segments, self.lanes], axis=1)
+        _, first, number = np.unique(
+            place_classes(self.sample.groups, num_groups), return_index=True, return_inverse=True
+        )
+        return bool((done == done[first[number]]).all())
+
+
+# Columns of `Pilot.behaviour` by what they count: instructions, accesses, bytes.
+KINDS = np.array([0] * len(OPCODE_CLASSES) + [1, 2])
 
 
 def run_each(execution: Execution, sample: Sample) -> Pilot | None:
@@ -149,26 +169,36 @@ class Tryout:
         if most is None or len(sample.groups) <= FEWEST_LONG_GROUPS:
             return Choice(sample=sample)
         sizes = np.diff(static.start)
-        instructions = self._instructions(int(sample.groups[len(sample.groups) // 2]), sizes)
-        if (
-            instructions is None
-        ):  # it may be long, or wait for those before it, which run as well when they are tried out
-            fits, most_tried = FEWEST_LONG_GROUPS, MOST_GROUPS
+        probe = self._probe(int(sample.groups[len(sample.groups) // 2]))
+        if probe is None:  # it may be long, or wait for those before it, which run as well when they are tried out
+            fits, first, most_tried = FEWEST_LONG_GROUPS, 0, MOST_GROUPS
         else:
+            instructions, nanoseconds = max(1, int(probe.segment_count @ sizes)), _nanoseconds(probe, static)
             fits = most = min(most, _fit(instructions))
-            most_tried = min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions)
+            first = int(FIRST_NS / nanoseconds)
+            most_tried = min(MOST_GROUPS, MOST_INSTRUCTIONS // instructions, int(MOST_NS / nanoseconds))
         tried = self._by_place(most_tried)
-        if len(tried.groups) <= fits or (pilot := run_each(self.execution(2 * MOST_INSTRUCTIONS), tried)) is None:
+        if len(tried.groups) <= fits:
             return Choice(sample=self._by_place(fits))
-        behaviour = pilot.behaviour(static)
-        if instructions is not None and (behaviour == behaviour[0]).all():
-            return Choice(sample=self._by_place(fits))
+        for some in (self._by_place(max(first, 2 * fits)), tried):
+            if some is not tried and (probe is None or 2 * len(some.groups) > len(tried.groups)):
+                continue
+            pilot = run_each(self.execution(2 * MOST_INSTRUCTIONS), some)
+            if pilot is None or (probe is not None and pilot.depends_on_place(self._launch.num_groups)):
+                return Choice(sample=self._by_place(fits))
         most = min(most, _fit(float(tried.weights @ pilot.segments @ sizes) / everything))
-        sample = choose_groups(tried, behaviour, num_groups=self._launch.num_groups, most=most, seed=self._seed)
+        sample = choose_groups(
+            tried,
+            pilot.behaviour(static),
+            kinds=KINDS,
+            num_groups=self._launch.num_groups,
+            most=most,
+            seed=self._seed,
+        )
         return Choice(sample=sample, between=self._between(pilot, sample))
 
-    def _instructions(self, group: int, sizes: NDArray[np.int64]) -> int | None:
-        """Sub-group instructions of a work-group that runs alone; None if there are more than a sample may have."""
+    def _probe(self, group: int) -> Execution | None:
+        """A work-group that has run alone; None if it has more instructions than a sample may have."""
         probe = self.execution(FEWEST_INSTRUCTIONS)
         try:
             probe.run([group])
@@ -176,13 +206,15 @@ class Tryout:
             if self._limit <= FEWEST_INSTRUCTIONS:
                 raise
             return None
-        return max(1, int(probe.segment_count @ sizes))
+        return probe
 
     def _by_place(self, most: int) -> Sample:
         return sample_groups(self._launch.num_groups, most=most, seed=self._seed)
 
     def _between(self, pilot: Pilot, sample: Sample) -> NDArray[np.int64] | None:
         """Work-groups that were tried out besides, if those of the sample do something else without them."""
+        if all(p.use or p.opaque or pointer_space(p.type) != GLOBAL for p in self._compiled.native.kernel.parameters):
+            return None  # none reads what another writes
         execution = self.execution(2 * MOST_INSTRUCTIONS)
         expected = pilot.segments[np.isin(pilot.sample.groups, sample.groups)].sum(axis=0)
         try:
@@ -191,6 +223,15 @@ class Tryout:
         except BudgetError:  # they wait for others
             differs = True
         return np.setdiff1d(pilot.sample.groups, sample.groups) if differs else None
+
+
+def _nanoseconds(execution: Execution, static: StaticTable) -> float:
+    """About how long a run without a record took; the same on every machine."""
+    rows = static.rows
+    of_class = np.array([_CLASS_NS.get(name, _SCALAR_NS) for name in OPCODE_CLASSES])
+    lanes = np.repeat(execution.segment_lanes, np.diff(static.start))
+    scalars = lanes * np.maximum(rows["vector_width"], 1)
+    return _SEGMENT_NS * float(execution.segment_count.sum()) + float(scalars @ of_class[rows["opcode_class"]])
 
 
 def _fit(instructions: float) -> int:

@@ -13,6 +13,7 @@ from perfvec.program.classify import CLASS_INDEX
 from perfvec.program.contention import AtomicInstructions, AtomicLog
 from perfvec.program.control_flow import ControlFlowLog
 from perfvec.program.core import lines, outcomes, windows
+from perfvec.program.core.pages import sparse_zeros
 from perfvec.program.sampling import neighbourhoods
 from perfvec.trace_data import LINE_BYTES, MEMORY_DTYPE, SUB_GROUP_DTYPE
 
@@ -145,7 +146,7 @@ class Recorder:
         line_table, base = lines.new_table(memory_bytes)
         self._lines = base, line_table
         is_whole = len(groups) == math.prod(num_groups)
-        self._seen = np.zeros(0 if is_whole else len(line_table), np.int64)
+        self._seen = sparse_zeros(0 if is_whole else 8 * len(line_table)).view(np.int64)
         self._marks = lines.new_marks(1 << 12)
         self._line_state = *lines.new_groups(len(groups)), np.zeros(4, np.int64), np.zeros(lines.MAX_LINES, np.int64)
         self._factors: list[tuple[int, int, float]] = []

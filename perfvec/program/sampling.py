@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 RUN_LENGTH = 4  # neighbouring work-groups taken together
 _BY_BEHAVIOUR = 1 / 3  # of a sample, at most
-_LEAST_SHARE = 0.002  # of what work-groups do; a column with less is not calibrated
+_LEAST_SHARE = 0.002  # of the columns of its kind together; a column with less is not calibrated
 # Squared relative errors of the number of work-groups, of what they do, and of the size of each class of places weigh
 # so much against squared changes of weights.
 _TOTAL, _BEHAVIOUR, _PLACE = 1e12, 1e6, 1e3
@@ -66,7 +66,13 @@ def sample_groups(num_groups: tuple[int, ...], *, most: int, seed: int = 0) -> S
 
 
 def choose_groups(
-    known: Sample, behaviour: NDArray[np.float64], *, num_groups: tuple[int, ...], most: int, seed: int = 0
+    known: Sample,
+    behaviour: NDArray[np.float64],
+    *,
+    kinds: NDArray[np.int64],
+    num_groups: tuple[int, ...],
+    most: int,
+    seed: int = 0,
 ) -> Sample:
     """Choose among work-groups of which it is known what they do.
 
@@ -74,6 +80,8 @@ def choose_groups(
         known: Those work-groups, at least one of each class of places; the weights add up to the launch.
         behaviour: What each of them does, in columns that are worth adding up, none negative; shape
             `(groups, columns)`.
+        kinds: A number for the kind of each column: those of a kind have one unit, and their shares are comparable;
+            shape `(columns,)`.
         num_groups: Work-groups in each dimension.
         most: About how many to choose; all are taken if there are no more.
         seed: Fixes the choice.
@@ -84,10 +92,10 @@ def choose_groups(
     if len(known.groups) <= most:
         return known
     rng = _generator(seed)
-    place = _classes(known.groups, num_groups)
+    place = place_classes(known.groups, num_groups)
     sums = known.weights @ behaviour
-    kept = behaviour[:, sums >= _LEAST_SHARE * sums.max(initial=0.0)]
-    shares = kept / np.maximum(known.weights @ kept, np.finfo(np.float64).tiny)
+    kept = behaviour[:, (sums > 0) & (sums >= _LEAST_SHARE * np.bincount(kinds, sums)[kinds])]
+    shares = kept / (known.weights @ kept)
     cluster = _cluster(shares, max(1, int(most * _BY_BEHAVIOUR)), rng)
     num_clusters = int(cluster.max()) + 1
     is_chosen = np.zeros(len(cluster), np.bool_)
@@ -104,6 +112,15 @@ def choose_groups(
     importance = np.repeat([_TOTAL, _BEHAVIOUR, _PLACE], [column.shape[1] for column in columns])
     weights = _calibrated(start, np.concatenate(columns, axis=1)[chosen], importance)
     return Sample(groups=known.groups[chosen], weights=weights)
+
+
+def place_classes(groups: NDArray[np.int64], num_groups: tuple[int, ...]) -> NDArray[np.int64]:
+    """A number for the class of each work-group's place: first, inner or last along each dimension."""
+    number, rest = np.zeros(len(groups), np.int64), groups
+    for size in num_groups:
+        rest, at = np.divmod(rest, size)
+        number = 3 * number + np.where(at == 0, 0, np.where(at == size - 1, 2, 1))
+    return number
 
 
 def neighbourhoods(groups: NDArray[np.int64], num_groups: tuple[int, ...]) -> NDArray[np.int64]:
@@ -162,15 +179,6 @@ def _calibrated(
     scale, root = 1 / np.sqrt(start), np.sqrt(importance)
     rows = np.concatenate([np.diag(scale), columns.T * root[:, None]])
     return lsq_linear(rows, np.concatenate([start * scale, root]), bounds=(1.0, np.inf), method="bvls").x
-
-
-def _classes(groups: NDArray[np.int64], num_groups: tuple[int, ...]) -> NDArray[np.int64]:
-    """A number for the class of each work-group's place."""
-    number, rest = np.zeros(len(groups), np.int64), groups
-    for size in num_groups:
-        rest, at = np.divmod(rest, size)
-        number = 3 * number + np.where(at == 0, 0, np.where(at == size - 1, 2, 1))
-    return number
 
 
 def _generator(seed: int) -> np.random.Generator:

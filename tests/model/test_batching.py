@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from perfvec.model.batching import WindowChoice, all_windows, make_batch, sample_windows, window_units
+from perfvec.model.batching import make_batch
 from perfvec.model.launch_input import launch_profile
+from perfvec.model.window_sampling import WindowChoice, all_windows, sample_windows, window_units
 from tests.model.synthetic_launches import make_training_set
 
 

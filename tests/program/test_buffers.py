@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeAlias
+
 import numpy as np
 import pytest
 
 from perfvec.arguments import BufferArg, ElementType, parse_argument
 from perfvec.initialisers import RANDOM_PERIOD, Initialiser
-from perfvec.program.buffers import ALIGN, Contents
+from perfvec.program import executor
+from perfvec.program.buffers import ALIGN, Contents, aligned_zeros, let_go, resident_bytes
+from perfvec.program.executor import Execution, compile_launch
+from tests.program.launching import make_launch
+
+# How much memory a block took: one number, known at its end.
+Resident: TypeAlias = Callable[[], AbstractContextManager[list[int]]]
+
+
+@pytest.fixture
+def resident() -> Resident:
+    @contextmanager
+    def grown() -> Iterator[list[int]]:
+        found: list[int] = []
+        before = resident_bytes()
+        yield found
+        found.append(resident_bytes() - before)
+
+    if sys.platform != "linux":
+        pytest.skip("resident memory is read from /proc")
+    return grown
 
 
 @pytest.mark.parametrize(
@@ -48,3 +73,48 @@ def test_given_data():
     buffer = contents.buffer()
     buffer[0] += 1
     assert np.array_equal(contents.buffer().view(np.int16), data)
+
+
+def test_a_large_buffer_takes_the_pages_that_are_touched(resident: Resident):
+    with resident() as grown:
+        zeros = aligned_zeros(1 << 28)
+        zeros[:: 1 << 21] = 1  # a byte in each 2 MiB
+    assert 128 * 4096 <= grown[0] < 1 << 23
+    assert zeros.sum() == 128
+
+
+def test_a_mapped_buffer_is_let_go_of_and_reads_the_same(resident: Resident):
+    arg = parse_argument(f"buffer:float32:{1 << 25}:uniform(0,1)")
+    assert isinstance(arg, BufferArg)
+    contents = Contents(arg)
+    assert contents.is_large_mapping
+    buffer = contents.buffer()
+    with resident() as grown:
+        total = int(buffer.sum())
+    assert grown[0] > 120 << 20
+    with resident() as grown:
+        let_go(buffer)
+    assert grown[0] < -(120 << 20)
+    assert int(buffer.sum()) == total
+
+
+@pytest.mark.usefixtures("front_end")
+def test_reading_much_keeps_little_in_memory(resident: Resident, monkeypatch: pytest.MonkeyPatch):
+    source = """kernel void k(global const float *x, global float *y) {
+        int first = get_group_id(0) * 524288 + get_local_id(0); float s = 0;
+        for (int i = 0; i < 8192; i++) s += x[first + i * 64];
+        y[get_global_id(0)] = s; }"""
+    launch = make_launch(
+        source, f"buffer:float32:{1 << 25}:uniform(0,1)", "buffer:float32:4096", global_size=4096, local_size=64
+    )
+    compiled, sums = compile_launch(launch), []
+    for most, bounds in ((1 << 40, (100 << 20, 1 << 40)), (0, (0, 32 << 20))):
+        monkeypatch.setattr(executor, "MOST_RESIDENT", most)
+        execution = Execution(compiled, launch)
+        with resident() as grown:
+            execution.run(range(64))
+        assert bounds[0] <= grown[0] < bounds[1]
+        sums.append(execution.buffers[1].copy())
+        del execution
+    assert np.array_equal(*sums)
+    assert sums[0].any()

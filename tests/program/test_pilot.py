@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +12,11 @@ from hypothesis import strategies as st
 
 from perfvec.errors import MemoryAccessError
 from perfvec.launch import Launch
+from perfvec.program import pilot
 from perfvec.program.classify import make_static_table
 from perfvec.program.counts import count_resources, count_window_units, unit_tables
 from perfvec.program.executor import Execution, compile_launch
-from perfvec.program.pilot import run_each
+from perfvec.program.pilot import Pilot, run_each
 from perfvec.program.sampling import Sample, choose_groups, sample_groups
 from perfvec.program.tracer import trace_launch
 from perfvec.resources import RESOURCE_INDEX
@@ -86,18 +90,18 @@ def test_the_default_sample_is_close_to_the_whole(name: str):
 def test_each_work_group_is_counted_by_itself():
     launch = LAUNCHES["sparse"]
     compiled = compile_launch(launch)
-    pilot = run_each(Execution(compiled, launch), Sample(groups=np.arange(300), weights=np.ones(300)))
-    assert pilot is not None
-    behaviour = pilot.behaviour(make_static_table(compiled.native))
+    found = run_each(Execution(compiled, launch), Sample(groups=np.arange(300), weights=np.ones(300)))
+    assert found is not None
+    behaviour = found.behaviour(make_static_table(compiled.native))
     for group in (0, 17, 299):
         execution = Execution(compiled, launch)
         execution.run([group])
-        assert pilot.segments[group].tolist() == execution.segment_count.tolist()
-        assert pilot.lanes[group].tolist() == execution.segment_lanes.tolist()
-    is_busy = execution.buffers[0][:300] % 100 == 0
+        assert found.segments[group].tolist() == execution.segment_count.tolist()
+        assert found.lanes[group].tolist() == execution.segment_lanes.tolist()
+    is_busy = execution.buffers[0].view(np.uint32)[:300] % 100 == 0
     assert 0 < is_busy.sum() < 20
     assert (behaviour[is_busy].sum(axis=1) > 10 * behaviour[~is_busy].sum(axis=1).max()).all()
-    assert run_each(Execution(compiled, launch, budget=100), pilot.sample) is None
+    assert run_each(Execution(compiled, launch, budget=100), found.sample) is None
 
 
 @pytest.mark.usefixtures("front_end")
@@ -133,6 +137,66 @@ def test_the_trace_is_the_same_each_time():
     assert np.array_equal(first.sub_groups, second.sub_groups)
 
 
+@pytest.mark.usefixtures("front_end")
+@pytest.mark.parametrize(("bound", "is_tried_in_full"), [("n", False), ("n + get_group_id(0) % 2", True)])
+def test_long_work_groups_that_do_the_same_are_tried_out_a_few(
+    bound: str, is_tried_in_full: bool, monkeypatch: pytest.MonkeyPatch
+):
+    # Those at the edges do something else in both kernels.
+    source = f"""kernel void k(global const float *x, global float *y, int n) {{
+        int i = get_global_id(0); if (i < 20 || i > 127950) return;
+        float s = 0; for (int j = 0; j < {bound}; j++) s += x[(i + j) % 4096]; y[i] = s; }}"""
+    launch = make_launch(
+        source, "buffer:float32:4096", "buffer:float32:128000", "int32:1500", global_size=128000, local_size=64
+    )
+    tried: list[int] = []
+
+    def run_and_note(execution: Execution, sample: Sample) -> Pilot | None:
+        tried.append(len(sample.groups))
+        return run_each(execution, sample)
+
+    monkeypatch.setattr(pilot, "run_each", run_and_note)
+    trace = trace_launch(launch)
+    assert tried[0] < 100
+    assert len(tried) == 1 + is_tried_in_full
+    assert trace.sub_groups["weight"].sum() == pytest.approx(4000)
+    empty = trace.sub_groups["num_instructions"] < trace.sub_groups["num_instructions"].max() / 100
+    assert trace.sub_groups["weight"][empty].sum() == pytest.approx(1)  # the last sub-group
+
+
+@pytest.mark.usefixtures("front_end")
+@pytest.mark.parametrize(("store", "is_run_again"), [("y[i] = s", False), ("x[i] = s", True)])
+def test_work_groups_that_cannot_see_each_other_are_not_run_again(
+    store: str, is_run_again: bool, monkeypatch: pytest.MonkeyPatch
+):
+    source = f"""kernel void k(global float *x, global float *y) {{
+        int i = get_global_id(0); float s = 0; for (int j = 0; j < i % 999; j++) s += x[j]; {store}; }}"""
+    launch = make_launch(
+        source, "buffer:float32:64000", "buffer:float32:64000", global_size=64000, local_size=64
+    )  # fmt: skip
+    runs: list[int] = []
+    run = Execution.run
+
+    def run_and_note(execution: Execution, groups: Iterable[int], *more: Any) -> None:
+        runs.append(len(list(groups)))
+        run(execution, groups, *more)
+
+    monkeypatch.setattr(Execution, "run", run_and_note)
+    sample = trace_launch(launch)
+    assert any(1 < number <= len(sample.sub_groups) for number in runs) == is_run_again
+
+
+def test_classes_of_instructions_are_told_apart_beside_many_bytes():
+    # A class of 1 % of the instructions, all in a tenth of the work-groups; lanes ask 50 bytes an instruction.
+    behaviour = np.tile([1000.0, 0.0, 50_000.0], (2000, 1))
+    busy = np.random.default_rng(0).choice(2000, 200, replace=False)
+    behaviour[busy, 1] = 100.0
+    known = Sample(groups=np.arange(2000), weights=np.ones(2000))
+    sample = choose_groups(known, behaviour, kinds=np.array([0, 0, 1]), num_groups=(2000,), most=48, seed=1)
+    assert sample.weights @ behaviour[sample.groups, 1] == pytest.approx(20_000, rel=0.02)
+    assert sample.weights @ behaviour[sample.groups, 2] == pytest.approx(1e8, rel=0.02)
+
+
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.sampled_from([(400,), (40, 30), (12, 9, 8)]),
@@ -150,7 +214,7 @@ def test_known_sums_are_kept(grid: tuple[int, ...], most: int, seed: int, kind: 
     elif kind == "one alone":
         behaviour[total // 2, 1] = 10 * total
     known = Sample(groups=np.arange(total), weights=np.ones(total))
-    sample = choose_groups(known, behaviour, num_groups=grid, most=most, seed=seed)
+    sample = choose_groups(known, behaviour, kinds=np.zeros(3, np.int64), num_groups=grid, most=most, seed=seed)
     assert sample.groups.tolist() == sorted(set(sample.groups.tolist()))
     assert len(sample.groups) <= most + 3 ** len(grid)
     assert sample.weights.sum() == pytest.approx(total)

@@ -88,6 +88,23 @@ def count_row(addresses, mask, instruction, state, table):
 
 
 @counted
+def sum_by_pair(pair, count, weight, num_pairs):
+    """Plain and weighted sums of counts; float64 `(pairs,)` each.
+
+    Args:
+        pair: int64 `(entries,)`: the pair of each, from 0 to before `num_pairs`.
+        count: int64 or bool times int64 `(entries,)`.
+        weight: float64 `(entries,)`.
+        num_pairs: How many pairs there are.
+    """
+    plain, weighted = np.zeros(num_pairs), np.zeros(num_pairs)
+    for entry in range(pair.shape[0]):
+        plain[pair[entry]] += count[entry]
+        weighted[pair[entry]] += count[entry] * weight[entry]
+    return plain, weighted
+
+
+@counted
 def consume(events, addresses, num_sites, first_atomic, site, state, table):
     """Count the atomics of a piece of the record, from where the last call stopped.
 

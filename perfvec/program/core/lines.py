@@ -24,6 +24,7 @@ import numpy as np
 
 from perfvec.program.core.bits import count_lanes
 from perfvec.program.core.jit import compiled, inlined
+from perfvec.program.core.pages import sparse_zeros
 
 MAX_LINES = 64  # of one access
 MEMORY_SHIFT = 33  # a line's number is its memory's above this, its place in the memory below
@@ -58,7 +59,7 @@ def new_table(memory_bytes: dict[int, int]):
     for number, num_bytes in memory_bytes.items():
         base[number] = total
         total += -(-num_bytes // 128)
-    return np.zeros((total, 2), np.int64), base
+    return sparse_zeros(16 * total).view(np.int64).reshape(total, 2), base
 
 
 def new_marks(num_moments: int):
