@@ -27,6 +27,7 @@ from perfvec.apply.options import (
     MeasureSuitesOptions,
     PredictOptions,
     Several,
+    SimulateOptions,
     Texts,
     TraceOptions,
     TrainOptions,
@@ -76,6 +77,43 @@ def predict(options: PredictOptions, output: Output) -> None:
         _show(prediction_table(predictions), output)
 
 
+def simulate(options: SimulateOptions, output: Output) -> None:
+    """Print times of the timing model."""
+    from perfvec.apply.simulating import read_setting, simulate_devices, simulate_space
+    from perfvec.apply.simulation_tables import line_table, simulation_record, simulation_table, space_table, write_csv
+
+    names = _flat(options.archs)
+    if bool(names) == bool(options.space):
+        raise ConfigError("give --arch NAME, or --space NAME and --samples N; perfvec devices lists the names")
+    if options.by_line and options.space:
+        raise ConfigError("--by-line is for single devices; give --arch instead of --space")
+    if options.csv is not None:
+        _check_folder(options.csv)
+    settings = dict(map(read_setting, options.settings))
+    source = options.launch.read()
+    with _progress(output) as on_progress:
+        common = {
+            "settings": settings,
+            "without": _flat(options.without),
+            "budget": options.budget,
+            "on_progress": on_progress,
+        }
+        if options.space:
+            found = simulate_space(source, options.space, num_devices=options.samples, seed=options.seed, **common)
+        else:
+            found = simulate_devices(source, names, **common)
+    if options.csv is not None:
+        write_csv(found, options.csv)
+    if options.json:
+        output.json({**_launch_record(found.launch), **simulation_record(found, by_line=options.by_line)})
+        return
+    _show(space_table(found) if options.space else simulation_table(found), output)
+    if found.left_out:
+        output.message(f"{len(found.left_out)} of the drawn devices are left out: a work-group does not fit on them")
+    if options.by_line:
+        _show(line_table(found), output)
+
+
 def trace(options: TraceOptions, output: Output) -> None:
     """Write a trace."""
     from perfvec.apply.tables import trace_table
@@ -101,11 +139,25 @@ def devices(options: DevicesOptions, output: Output) -> None:
     from perfvec.apply.devices import devices as list_devices
     from perfvec.apply.tables import device_table
 
+    if options.spaces:
+        _list_spaces(options, output)
+        return
     entries = list_devices()
     if options.json:
         output.json({"devices": [asdict(entry) for entry in entries]})
     else:
         _show(device_table(entries), output)
+
+
+def _list_spaces(options: DevicesOptions, output: Output) -> None:
+    from perfvec.apply.simulation_tables import parameter_table, space_record
+    from perfvec.arch.space_files import load_spaces
+
+    spaces = load_spaces().values()
+    if options.json:
+        output.json({"spaces": [space_record(space) for space in spaces]})
+    for space in () if options.json else spaces:
+        _show(parameter_table(space), output)
 
 
 def measure(options: MeasureOptions, output: Output) -> None:
@@ -287,6 +339,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "predict": Command(options=PredictOptions, function=predict),
+    "simulate": Command(options=SimulateOptions, function=simulate),
     "trace": Command(options=TraceOptions, function=trace),
     "devices": Command(options=DevicesOptions, function=devices),
     "measure": Command(options=MeasureOptions, function=measure),

@@ -261,6 +261,59 @@ def test_devices(capsys: pytest.CaptureFixture[str]):
     assert "nvidia-h200" in run(capsys, "devices")[1]
 
 
+def test_simulate(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    code, out, _ = run(capsys, "simulate", "tiny.cl", *SCALE, "--arch", "h200", "--arch", "nvidia-gtx-480", "--by-line")
+    assert code == 0
+    assert re.search(r"kernel time +\S+ .s +\S+ .s", out)
+    assert re.search(r"launch +\S+ % +\S+ %", out)
+    assert "(launch, dispatch)" in out
+    args = (
+        "--space",
+        "around-h200",
+        "--samples",
+        "5",
+        "--csv",
+        str(tmp_path / "x.csv"),
+        "--json",
+        "--set",
+        "l2_ways=8",
+    )
+    code, out, _ = run(capsys, "simulate", "tiny.cl", *SCALE, *args)
+    record = json.loads(out)
+    assert [item["device"] for item in record["devices"]] == [f"around-h200/{number}" for number in range(5)]
+    assert all(item["config"]["l2_ways"] == 8 for item in record["devices"])
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 6
+    code, out, _ = run(capsys, "simulate", "tiny.cl", *SCALE, "--space", "around-h200", "--samples", "5")
+    assert out.startswith("5 devices, ")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "give --arch NAME, or --space NAME and --samples N"),
+        (("--arch", "h200", "--space", "around-h200"), "give --arch NAME, or --space NAME"),
+        (("--space", "around-h200", "--by-line"), "--by-line is for single devices"),
+        (("--space", "around"), "no design space 'around'; allowed: around-h200"),
+        (("--arch", "h2000"), "no device 'h2000'; did you mean"),
+        (("--arch", "h200", "--set", "l2_bytes=1"), "l2_bytes=1; allowed are whole numbers from"),
+        (("--arch", "h200", "--without", "gravity"), "no mechanism gravity to switch off; there are issue"),
+        (("--arch", "h200", "--csv", "none/x.csv"), "the folder none does not exist"),
+    ],
+)
+def test_simulate_refuses_bad_input(capsys: pytest.CaptureFixture[str], args: tuple[str, ...], message: str):
+    code, _, err = run(capsys, "simulate", "tiny.cl", *SCALE, *args)
+    assert code == 2
+    assert message in err
+
+
+def test_design_spaces_are_listed(capsys: pytest.CaptureFixture[str]):
+    code, out, _ = run(capsys, "devices", "--spaces")
+    assert code == 0
+    assert re.search(r"compute.compute_units +log-uniform +1 to 304", out)
+    code, out, _ = run(capsys, "devices", "--spaces", "--json")
+    assert {space["name"] for space in json.loads(out)["spaces"]} >= {"around-h200", "gpu-2010-today"}
+
+
 def test_measure(capsys: pytest.CaptureFixture[str]):
     number = str(live_pocl().number)
     code, out, _ = run(capsys, "measure", "tiny.cl", *SCALE, "--opencl-device", number, "--json")

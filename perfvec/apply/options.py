@@ -116,8 +116,49 @@ class TraceOptions:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """Time a launch on the timing model: any device, changed ones, or a design space, and where the time goes."""
+
+    launch: LaunchOptions
+
+    archs: Annotated[Several, _option("arch", "NAME", hint="(repeatable)"), Repeated] = ()
+    """A device, as perfvec devices names it."""
+
+    settings: Annotated[Texts, _option("set", "FIELD=VALUE", hint="(repeatable)"), Repeated] = ()
+    """A field of the timing model that shall differ, such as l2_bytes=33554432."""
+
+    without: Annotated[Several, _option("without", "MECHANISM", hint="(repeatable)"), Repeated] = ()
+    """A mechanism to switch off, such as l2_bandwidth; a wrong name lists all."""
+
+    by_line: Annotated[bool, _option("by-line")] = False
+    """Print the time of each source line, too."""
+
+    space: Annotated[str, _option(metavar="NAME")] = ""
+    """A design space instead of a device, as perfvec devices --spaces names it."""
+
+    samples: Annotated[int, _option(metavar="N", hint=None)] = 64
+    """Devices to draw from the design space."""
+
+    seed: Annotated[int, _option(metavar="S", hint=None)] = 0
+    """The same seed draws the same devices."""
+
+    csv: Annotated[Path | None, _option(metavar="PATH")] = None
+    """Where to write a line for each device: its configuration and times."""
+
+    budget: Annotated[int | None, _option(metavar="N")] = None
+    """Most sub-group instructions to execute before giving up."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesOptions:
     """List the devices that times are predicted for."""
+
+    spaces: Annotated[bool, _option()] = False
+    """List design spaces instead, with what is drawn and from which range."""
 
     json: Annotated[bool, _option()] = False
     """Print one line of JSON."""

@@ -312,7 +312,9 @@ def _device_of(name: str, facts: Mapping[str, Scalar], base: Device | None) -> D
 
     levels = {level: record(MemoryLevel, f"memory.{level}") for level in ("dram", "l2", "l1", "local")}
     achieved = {path: value for path, value in base.achieved.items() if path not in facts} if base else {}
-    source = dict.fromkeys(("compute", "memory", "launch", "achieved"), "assumed: drawn from a design space")
+    source: dict[str, str] = dict.fromkeys(
+        ("compute", "memory", "launch", "achieved"), "assumed: drawn from a design space"
+    )
     return Device(
         name=name,
         vendor=base.vendor if base else "none",

@@ -57,14 +57,20 @@ def timing_config(device: Device, settings: Mapping[str, Any] | None = None) -> 
     Raises:
         DeviceError: A setting is no field, or a value is not allowed or contradicts others.
     """
-    config = _of_cpu(device) if device.type == "cpu" else _of_gpu(device)
-    if not settings:
-        return config
+    return changed(_of_cpu(device) if device.type == "cpu" else _of_gpu(device), settings)
+
+
+def changed(config: TimingConfig, settings: Mapping[str, Any] | None) -> TimingConfig:
+    """A configuration with other values in some fields.
+
+    Raises:
+        DeviceError: A setting is no field, or a value is not allowed or contradicts others.
+    """
     known = field_ranges()
-    for name in settings:
+    for name in settings or {}:
         if name not in known:
             raise DeviceError(f"no timing field {name!r}; allowed: {nearest(name, known)}")
-    return replace(config, **settings)
+    return replace(config, **(settings or {}))
 
 
 def nearest(name: str, known: Mapping[str, object]) -> str:
