@@ -31,4 +31,4 @@ def atomic_operations(workload: Workload, machines: Machines) -> NDArray[np.floa
 
 def serial_cycles(workload: Workload, machines: Machines) -> NDArray[np.float64]:
     """Cycles of the launch's operations on the address with most, `(M,)`."""
-    return workload.trace.context.hottest_atomics * machines["l2_atomic_same_address_cycles"]
+    return workload.trace.context.hottest_atomics * machines["l2_atomic_same_line_cycles"]

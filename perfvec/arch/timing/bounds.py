@@ -17,6 +17,7 @@ from perfvec.arch.timing.dispatch import Residency, place_groups
 from perfvec.arch.timing.overlap import overlap
 from perfvec.arch.timing.pipes import (
     instructions,
+    issue_order,
     is_class,
     main_pipe,
     pipe_cycles,
@@ -151,8 +152,8 @@ class _Alone:
         num_rows: int,
     ) -> None:
         trace, static = workload.trace, workload.trace.static
-        counts = instructions(static, machines)
-        issue_SM = counts.sum(axis=0) / machines["issue_width"] + _waits_after(static, machines)
+        counts = instructions(workload, machines)
+        issue_SM = counts.sum(axis=0) / machines["issue_width"]
         interval_SM = sub_group_intervals(counts, machines)
         from_memory = np.zeros(len(static), dtype=np.bool_)
         from_memory[workload.access_static] = True
@@ -165,10 +166,13 @@ class _Alone:
             workload.token_access,
             rows_T,
             num_rows,
+            int(machines["lookahead_instructions"][0]),
             static["producers"].astype(np.int64),
             main_pipe(static),
+            issue_order(static),
             from_memory,
             issue_SM,
+            _waits_after(static, machines),
             interval_SM,
             result_latency(static, machines),
             costs.latency,
@@ -288,7 +292,7 @@ def _core(workload: Workload, machines: Machines, rows_T: NDArray[np.int64], num
     executed_RM = executed_RW[:, kind_M] * np.where(kind_M < 0, 32 / machines["sub_group_size"], 1.0)
     static_R = np.zeros(num_rows, dtype=np.int64)
     static_R[rows_T] = workload.trace.token_static
-    counts = instructions(static, machines)
+    counts = instructions(workload, machines)
     issue_SM = counts.sum(axis=0) / (machines["issue_width"] * machines["schedulers"])
     each = np.concatenate([pipe_cycles(counts, machines), issue_SM[None]])
     total = np.stack([(part[static_R] * executed_RM).sum(axis=0) for part in each])

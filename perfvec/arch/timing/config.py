@@ -52,6 +52,8 @@ class TimingConfig:
         int_latency_cycles: The same for integers, comparisons, selections.
         special_latency_cycles: The same for the special-function pipe.
         branch_latency_cycles: From a branch to the next instruction of the sub-group.
+        lookahead_instructions: How far compiler and unit bring an instruction forward past others that wait; 0 for
+            strictly in order.
         max_sub_groups: Most resident sub-groups of a unit.
         max_groups: Most resident work-groups of a unit.
         max_group_work_items: Most work-items of a work-group.
@@ -82,10 +84,11 @@ class TimingConfig:
         sector_bytes: Least that a miss moves: 32, 64 or 128.
         line_bytes: What one tag covers: 64 or 128; at least a sector.
         dram_bytes_per_s: What DRAM delivers on a long copy, read and written bytes together.
+        dram_access_bytes: Least that DRAM moves: 32, 64 or 128.
         dram_latency_s: From a load to the use of its value where it misses everywhere.
         local_atomic_cycles: Between two atomic operations on one address of local memory.
-        l2_atomics_per_cycle: Atomic operations on distinct addresses that the L2 takes per cycle, the whole device.
-        l2_atomic_same_address_cycles: Between two atomic operations on one address of global memory.
+        l2_atomics_per_cycle: Atomic operations on distinct lines that the L2 takes per cycle, the whole device.
+        l2_atomic_same_line_cycles: Between two atomic operations on one line of global memory.
         barrier_cycles: From the last arrival at a barrier to the next instruction.
         group_start_cycles: From a free place in a unit to the first instruction of its next work-group.
         group_dispatch_s: Between two work-groups, the whole device dispatching.
@@ -117,6 +120,7 @@ class TimingConfig:
     int_latency_cycles: float = _number(1, 1000)
     special_latency_cycles: float = _number(1, 1000)
     branch_latency_cycles: float = _number(0, 1000, default=0.0)
+    lookahead_instructions: int = _number(0, 256, default=32)
 
     max_sub_groups: int = _number(1, 4096)
     max_groups: int = _number(1, 4096)
@@ -149,11 +153,12 @@ class TimingConfig:
     sector_bytes: int = _one_of(32, 64, 128, default=SECTOR_BYTES)
     line_bytes: int = _one_of(64, 128, default=LINE_BYTES)
     dram_bytes_per_s: float = _number(1e8, 1e15)
+    dram_access_bytes: int = _one_of(32, 64, 128, default=64)
     dram_latency_s: float = _number(1e-9, 1e-4)
 
     local_atomic_cycles: float = _number(0.0625, 10_000, default=2.0)
     l2_atomics_per_cycle: float = _number(0.0625, 65_536)
-    l2_atomic_same_address_cycles: float = _number(0.0625, 10_000, default=2.0)
+    l2_atomic_same_line_cycles: float = _number(0.0625, 10_000, default=2.0)
     barrier_cycles: float = _number(0, 10_000, default=20.0)
     group_start_cycles: float = _number(0, 1e6, default=200.0)
     group_dispatch_s: float = _number(0, 1e-3)

@@ -25,6 +25,7 @@ _OFF: dict[str, dict[str, float]] = {
     "issue": {"issue_width": _ENDLESS, "branch_latency_cycles": 0.0},
     "pipes": dict.fromkeys(("fp32_lanes", "fp64_lanes", "int_lanes", "special_lanes", "load_store_lanes"), _ENDLESS),
     "dependences": {"waits": 0.0},
+    "in_order": {"lookahead_instructions": 256.0},
     "scheduling": {"is_round_robin": 0.0},
     "occupancy": {"limits_occupancy": 0.0},
     "divergence": {"counts_idle_lanes": 0.0},
@@ -39,7 +40,7 @@ _OFF: dict[str, dict[str, float]] = {
     "miss_limits": {"l1_miss_limit_sectors": _ENDLESS, "l2_miss_limit_sectors": _ENDLESS},
     "dram": {"dram_bytes_per_s": _ENDLESS, "dram_latency_s": 0.0},
     "atomics": {
-        "local_atomic_cycles": 0.0, "l2_atomics_per_cycle": _ENDLESS, "l2_atomic_same_address_cycles": 0.0,
+        "local_atomic_cycles": 0.0, "l2_atomics_per_cycle": _ENDLESS, "l2_atomic_same_line_cycles": 0.0,
     },
     "barriers": {"barrier_cycles": 0.0},
     "dispatch": {"group_dispatch_s": 0.0, "group_start_cycles": 0.0},

@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfvec.arch.timing.core.scoreboard import (
+    BARRIER,
+    BRANCH,
+    LOAD_GLOBAL,
+    LOAD_LOCAL,
+    PLAIN,
+    WRITE_GLOBAL,
+    WRITE_LOCAL,
+)
 from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES, VALUE_KINDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfvec.arch.timing.machines import Machines
+    from perfvec.arch.timing.workload import Workload
 
 PIPES = ("fp32", "fp64", "int", "special", "load_store", "none")
 _FP32, _FP64, _INT, _SPECIAL, _LOAD_STORE, _NONE = range(len(PIPES))
@@ -87,18 +97,21 @@ def is_space(static: NDArray[np.void], *names: str) -> NDArray[np.bool_]:
     return np.array([name in names for name in ADDRESS_SPACES])[static["address_space"]]
 
 
-def instructions(static: NDArray[np.void], machines: Machines) -> NDArray[np.float64]:
-    """Device instructions that each instruction of the trace becomes.
+def instructions(workload: Workload, machines: Machines) -> NDArray[np.float64]:
+    """Device instructions that each instruction of the trace becomes; none where a private array is in registers.
 
     Args:
-        static: The trace's static table, S rows.
+        workload: The launch, of S static instructions.
         machines: M configurations.
 
     Returns:
         By pipe, `(len(PIPES), S, M)`.
     """
+    static = workload.trace.static
     counts = np.zeros((len(PIPES), len(static), len(machines)))
     for row, entry in enumerate(static):
+        if workload.in_registers[row]:
+            continue
         for pipe, number, field in _recipe(entry):
             counts[pipe, row] += number * _repeats(entry) * (machines[field] if field else 1.0)
     return counts
@@ -137,6 +150,18 @@ def sub_group_intervals(counts: NDArray[np.float64], machines: Machines) -> NDAr
 def main_pipe(static: NDArray[np.void]) -> NDArray[np.int64]:
     """The pipe that an instruction takes first, `(S,)`."""
     return np.array([(_recipe(entry) or ((_NONE, 0.0, ""),))[0][0] for entry in static], dtype=np.int64)
+
+
+def issue_order(static: NDArray[np.void]) -> NDArray[np.int64]:
+    """What instructions may not be brought forward past each other, `(S,)`; see `core.scoreboard`."""
+    order = np.full(len(static), PLAIN)
+    is_local, is_global = is_space(static, "local"), is_space(static, "global", "generic")
+    reads, writes = is_class(static, "load", "copy", "image"), is_class(static, "store", "atomic")
+    order[reads & is_local], order[reads & is_global] = LOAD_LOCAL, LOAD_GLOBAL
+    order[writes & is_local], order[writes & is_global] = WRITE_LOCAL, WRITE_GLOBAL
+    order[is_class(static, "branch")] = BRANCH
+    order[is_class(static, "barrier", "fence")] = BARRIER
+    return order
 
 
 def _recipe(entry: np.void) -> _Recipe:

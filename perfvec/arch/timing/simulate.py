@@ -52,24 +52,32 @@ def simulate(
     Machines(configs, without)  # refuses what it must before any work is done
     together = _NUMBERS_TOGETHER // max(len(workload.access_static), 1)
     step = min(_MOST_TOGETHER, max(_LEAST_TOGETHER, together))
-    parts = [
-        _simulate_some(workload, Machines(configs[first : first + step], without), by_token)
-        for first in range(0, len(configs), step)
-    ]
-    static_time_s = np.concatenate([part[0] for part in parts])
-    breakdown_s = np.concatenate([part[1] for part in parts])
+    chosen = [rows[first : first + step] for rows in _alike(configs) for first in range(0, len(rows), step)]
+    parts = [_simulate_some(workload, Machines([configs[i] for i in rows], without), by_token) for rows in chosen]
+    back = np.argsort(np.concatenate(chosen))
+    static_time_s, breakdown_s, token_time_s, occupancy = (
+        np.concatenate(arrays)[back] for arrays in zip(*parts, strict=True)
+    )
     kernel_time_s = static_time_s.sum(axis=1)
     lines, line_time_s = by_line(static_time_s, workload.trace.static["source_line"])
     return Simulation(
         kernel_time_s=kernel_time_s,
         cycles=kernel_time_s * np.array([config.clock_hz for config in configs]),
-        occupancy=np.concatenate([part[3] for part in parts]),
+        occupancy=occupancy,
         breakdown_s=breakdown_s,
         static_time_s=static_time_s,
-        token_time_s=np.concatenate([part[2] for part in parts]),
+        token_time_s=token_time_s,
         lines=lines,
         line_time_s=line_time_s,
     )
+
+
+def _alike(configs: Sequence[TimingConfig]) -> list[list[int]]:
+    """Places of configurations that can be stepped together: those of one lookahead."""
+    by_lookahead: dict[int, list[int]] = {}
+    for place, config in enumerate(configs):
+        by_lookahead.setdefault(config.lookahead_instructions, []).append(place)
+    return list(by_lookahead.values())
 
 
 def _simulate_some(workload: Workload, machines: Machines, by_token: bool) -> tuple[np.ndarray, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from perfvec.arch.timing.core.scoreboard import shared_windows, window_codes
 from perfvec.arch.timing.pipes import is_class, is_space
-from perfvec.trace_data import SECTOR_BYTES, SUB_GROUP_SIZE
+from perfvec.trace_data import LINE_BYTES, SECTOR_BYTES, STRIDE_CLASSES, SUB_GROUP_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +46,8 @@ class Workload:
         footprint_lines: Distinct lines that the launch touches.
         cold_share: Of first touches in the sample, the share that are first touches in the launch too: sampled
             work-groups lack neighbours that share their lines.
+        in_registers: Which static instructions access private arrays that a compiler keeps in registers.
+        atomic_lines: Lines of global memory that atomic operations of the sample touch; 1 or more.
         static_shared: Share of an instruction's sectors that all work-groups touch alike, 0 to 1.
     """
 
@@ -66,6 +68,8 @@ class Workload:
     group_lines: float
     footprint_lines: float
     cold_share: float
+    in_registers: NDArray[np.bool_]
+    atomic_lines: float
     static_shared: NDArray[np.float64]
 
     @property
@@ -109,6 +113,8 @@ def read_workload(trace: Trace) -> Workload:
         group_lines=_lines_of_a_group(trace, memory, executed),
         footprint_lines=_footprint_lines(memory, executed, footprint),
         cold_share=min(1.0, footprint / cold) if cold else 1.0,
+        in_registers=_in_registers(trace, access_static, memory, executed),
+        atomic_lines=_atomic_lines(trace, token_access, access_static, memory),
         static_shared=_shared_by_all(trace, access_static, memory, executed),
     )
 
@@ -212,4 +218,32 @@ def _shared_by_all(
     return np.clip((ratio - RUN_LENGTH) / (num_traced - RUN_LENGTH), 0.0, 1.0) * is_read
 
 
+def _in_registers(
+    trace: Trace, access_static: NDArray[np.int64], memory: NDArray[np.void], executed: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Small private arrays whose elements are chosen alike by all lanes: loops over them are unrolled."""
+    size = len(trace.static)
+    alike = executed * (memory["stride_class"] == STRIDE_CLASSES.index("uniform"))
+    share = np.bincount(access_static, alike, size) / np.maximum(np.bincount(access_static, executed, size), 1e-300)
+    is_small = trace.context.private_mem_bytes <= MOST_REGISTER_BYTES
+    return is_space(trace.static, "private") & (share > 1 / 2) & is_small
+
+
+def _atomic_lines(
+    trace: Trace, token_access: NDArray[np.int64], access_static: NDArray[np.int64], memory: NDArray[np.void]
+) -> float:
+    """Lines that atomic operations of the sample touch first; if others had touched them before, 32 addresses each."""
+    context = trace.context
+    if not context.hottest_atomics:
+        return 1.0
+    in_sample = np.bincount(trace.stream_window, trace.stream_weight, trace.num_windows)
+    token_sample = np.repeat(in_sample, np.diff(trace.window_start))
+    at = np.flatnonzero(token_access >= 0)
+    executed = np.bincount(token_access[at], token_sample[at], len(access_static))
+    is_atomic = is_class(trace.static, "atomic") & is_space(trace.static, "global", "generic")
+    sectors = float((executed * is_atomic[access_static]) @ memory["cold_sectors_device"])
+    return max(1.0, sectors * SECTOR_BYTES / LINE_BYTES)
+
+
+MOST_REGISTER_BYTES = 1024  # 256 registers
 RUN_LENGTH = 4  # neighbouring work-groups that the tracer takes together; see perfvec.program.sampling
