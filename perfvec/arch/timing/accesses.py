@@ -19,6 +19,7 @@ import numpy as np
 from perfvec.arch.timing.atomics import atomic_operations
 from perfvec.arch.timing.banks import local_cycles
 from perfvec.arch.timing.coalescing import l1_cycles, transactions
+from perfvec.arch.timing.dram import dram_sectors
 from perfvec.arch.timing.pipes import is_class, is_space
 from perfvec.arch.timing.stores import stored_to_dram, stored_to_l2
 from perfvec.trace_data import SECTOR_BYTES
@@ -76,12 +77,13 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
     read = moved * is_load[:, None]
     missed = np.where(is_atomic[:, None], moved, read * reach.misses_l1)
     from_dram = (moved * (is_load | is_atomic)[:, None]) * reach.misses_l2
-    stored = stored_to_l2(moved * is_store[:, None], reach, machines)
+    stored = stored_to_l2(moved * is_store[:, None], static, reach, machines)
     to_l2 = np.where(is_atomic[:, None], moved, stored)
-    to_dram = stored_to_dram(to_l2, is_store | is_atomic, workload, reach, machines)
+    to_dram = stored_to_dram(to_l2, workload, reach, machines)
     beyond_l2 = machines.dram_latency_cycles - machines["l2_latency_cycles"]
     beyond_l1 = machines["l2_latency_cycles"] - machines["l1_latency_cycles"]
     waited = np.where(is_atomic[:, None], 1.0, reach.any_misses_l1) * ~is_local[:, None]
+    in_memory = ~workload.in_registers[workload.access_static][:, None] * machines["waits"]
     parts = (
         np.stack(
             [
@@ -92,7 +94,7 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
                 waited * beyond_l1 * is_atomic[:, None],
             ]
         )
-        * machines["waits"]
+        * in_memory
     )
     return AccessCosts(
         latency=parts.sum(axis=0),
@@ -100,7 +102,7 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
         local_cycles=on_banks,
         l1_cycles=np.where(is_atomic[:, None], 0.0, in_l1),
         l2_bytes=SECTOR_BYTES * (missed + stored),
-        dram_bytes=SECTOR_BYTES * (from_dram + to_dram),
+        dram_bytes=SECTOR_BYTES * dram_sectors(from_dram, to_dram, workload, machines),
         l1_waits=missed * machines["l2_latency_cycles"] + from_dram * beyond_l2,
         l2_waits=from_dram * machines.dram_latency_cycles,
         atomics=operations,

@@ -17,8 +17,8 @@ from perfvec.arch.timing.dispatch import Residency, place_groups
 from perfvec.arch.timing.overlap import overlap
 from perfvec.arch.timing.pipes import (
     instructions,
-    issue_order,
     is_class,
+    issue_order,
     main_pipe,
     pipe_cycles,
     result_latency,
@@ -286,7 +286,6 @@ def _demands(
 
 def _core(workload: Workload, machines: Machines, rows_T: NDArray[np.int64], num_rows: int) -> NDArray[np.float64]:
     """Cycles of one unit for all executions, at the scheduler or the pipe that has most to do, `(R, M)`."""
-    static = workload.trace.static
     executed_RW = np.stack([np.bincount(rows_T, column, num_rows) for column in workload.token_executed.T], axis=1)
     kind_M = np.where(machines["counts_idle_lanes"] > 0, np.searchsorted(WIDTHS, machines["sub_group_size"]), -1)
     executed_RM = executed_RW[:, kind_M] * np.where(kind_M < 0, 32 / machines["sub_group_size"], 1.0)
@@ -326,7 +325,10 @@ def _bounds(
         "l2": totals["l2_bytes"] / bytes_per_cycle,
         "dram": totals["dram_bytes"] / (machines["dram_bytes_per_s"] / machines["clock_hz"]),
         "misses": totals["l2_waits"] / machines["l2_miss_limit_sectors"],
-        "atomics": np.maximum(totals["atomics"] / machines["l2_atomics_per_cycle"], serial_cycles(workload, machines)),
+        "atomics": np.maximum(
+            totals["atomics"] / machines["l2_atomics_per_cycle"],
+            serial_cycles(totals["atomics"], workload, machines),
+        ),
         "dispatch": num_groups * machines["group_dispatch_s"] * machines["clock_hz"],
     }
     for name, cycles in in_device.items():

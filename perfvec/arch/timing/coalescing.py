@@ -34,7 +34,10 @@ def by_width(memory: NDArray[np.void], name: str, widths_M: NDArray[np.float64])
 
 
 def transactions(workload: Workload, machines: Machines) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sectors of 32 B that accesses move, and lines that they look up; both `(A, M)`, 0 in local memory."""
+    """Sectors of 32 B that accesses move, and lines that they look up; both `(A, M)`.
+
+    Accesses of local memory, and of private arrays that are in registers, do neither.
+    """
     memory = workload.trace.memory[workload.access_outcome]
     static = workload.trace.static[workload.access_static]
     sectors, lines = (by_width(memory, name, machines["sub_group_size"]) for name in ("sectors", "lines"))
@@ -44,8 +47,8 @@ def transactions(workload: Workload, machines: Machines) -> tuple[NDArray[np.flo
     lines = np.where(together, np.minimum(lines, np.ceil(asked / LINE_BYTES)[:, None]), lines)
     moved = np.maximum(sectors, lines * (machines["sector_bytes"] / SECTOR_BYTES))
     looked_up = np.maximum(lines, sectors * (SECTOR_BYTES / machines["line_bytes"]))
-    is_local = is_space(static, "local")[:, None]
-    return np.where(is_local, 0.0, moved), np.where(is_local, 0.0, looked_up)
+    is_none = (is_space(static, "local") | workload.in_registers[workload.access_static])[:, None]
+    return np.where(is_none, 0.0, moved), np.where(is_none, 0.0, looked_up)
 
 
 def l1_cycles(moved: NDArray[np.float64], looked_up: NDArray[np.float64], machines: Machines) -> NDArray[np.float64]:

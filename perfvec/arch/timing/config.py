@@ -84,7 +84,7 @@ class TimingConfig:
         sector_bytes: Least that a miss moves: 32, 64 or 128.
         line_bytes: What one tag covers: 64 or 128; at least a sector.
         dram_bytes_per_s: What DRAM delivers on a long copy, read and written bytes together.
-        dram_access_bytes: Least that DRAM moves: 32, 64 or 128.
+        dram_access_bytes: What DRAM reads and writes to change less than that: 32, 64 or 128.
         dram_latency_s: From a load to the use of its value where it misses everywhere.
         local_atomic_cycles: Between two atomic operations on one address of local memory.
         l2_atomics_per_cycle: Atomic operations on distinct lines that the L2 takes per cycle, the whole device.

@@ -160,8 +160,25 @@ def issue_order(static: NDArray[np.void]) -> NDArray[np.int64]:
     order[reads & is_local], order[reads & is_global] = LOAD_LOCAL, LOAD_GLOBAL
     order[writes & is_local], order[writes & is_global] = WRITE_LOCAL, WRITE_GLOBAL
     order[is_class(static, "branch")] = BRANCH
+    order[_has_unknown_count(static)] = BARRIER
     order[is_class(static, "barrier", "fence")] = BARRIER
     return order
+
+
+def _has_unknown_count(static: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which branches end loops whose counter rises by what is only known when they run: compilers do not unroll them.
+
+    Such a branch depends on a comparison with a sum of itself and another value.
+    """
+    producers = static["producers"]
+    is_sum = is_class(static, "add") & (static["value_kind"] == VALUE_KINDS.index("int"))
+    counts = is_sum & (producers == np.arange(len(static))[:, None]).any(axis=1) & ((producers >= 0).sum(axis=1) > 1)
+    decides = is_class(static, "compare") & _any_producer(producers, counts)
+    return is_class(static, "branch") & _any_producer(producers, decides)
+
+
+def _any_producer(producers: NDArray[np.int32], chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return np.asarray((chosen[producers] & (producers >= 0)).any(axis=1))
 
 
 def _recipe(entry: np.void) -> _Recipe:

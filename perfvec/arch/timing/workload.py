@@ -48,6 +48,8 @@ class Workload:
             work-groups lack neighbours that share their lines.
         in_registers: Which static instructions access private arrays that a compiler keeps in registers.
         atomic_lines: Lines of global memory that atomic operations of the sample touch; 1 or more.
+        static_scattered: 1 where no work-group of the sample touches an instruction's lines again, down to 0 where
+            half or more of their sectors have been touched by others.
         static_shared: Share of an instruction's sectors that all work-groups touch alike, 0 to 1.
     """
 
@@ -70,6 +72,7 @@ class Workload:
     cold_share: float
     in_registers: NDArray[np.bool_]
     atomic_lines: float
+    static_scattered: NDArray[np.float64]
     static_shared: NDArray[np.float64]
 
     @property
@@ -114,7 +117,8 @@ def read_workload(trace: Trace) -> Workload:
         footprint_lines=_footprint_lines(memory, executed, footprint),
         cold_share=min(1.0, footprint / cold) if cold else 1.0,
         in_registers=_in_registers(trace, access_static, memory, executed),
-        atomic_lines=_atomic_lines(trace, token_access, access_static, memory),
+        atomic_lines=_atomic_lines(trace, token_access, access_static, memory, executed),
+        static_scattered=_scattered(trace, access_static, memory, executed),
         static_shared=_shared_by_all(trace, access_static, memory, executed),
     )
 
@@ -182,20 +186,26 @@ def _shared_share(trace: Trace) -> NDArray[np.float64]:
     return (1.0 - saved / np.where(total > 0, total, 1.0))[code]
 
 
-def _sectors_a_line(memory: NDArray[np.void], executed: NDArray[np.float64], cold: str) -> float:
-    """Sectors of a line that are touched for the first time when it is."""
-    weight = executed * memory[cold] * (memory["cold_sectors_work_group"] > 0)
-    lines = weight @ (memory["lines"] / np.maximum(memory["sectors"], 1.0))
-    return min(4.0, max(1.0, float(weight.sum() / lines))) if lines else 4.0
+def _cold_lines(memory: NDArray[np.void], executed: NDArray[np.float64], cold: str) -> float:
+    """Lines that are touched for the first time, from sectors that are.
+
+    An access whose lines are all new brings as many as it has; one that comes to known lines, too, a line for each four
+    new sectors, since it completes lines as often as it begins them.
+    """
+    sectors = executed * memory[cold]
+    is_new = (memory["reuse_work_group"] == 0) & (memory["reuse_device"] == 0)
+    a_line = np.where(is_new, np.maximum(memory["sectors"], 1.0) / np.maximum(memory["lines"], 1.0), 4.0)
+    return float(sectors @ (1.0 / np.clip(a_line, 1.0, 4.0)))
 
 
 def _lines_of_a_group(trace: Trace, memory: NDArray[np.void], executed: NDArray[np.float64]) -> float:
-    sectors = float(memory["cold_sectors_work_group"] @ executed) / max(trace.context.num_work_groups, 1)
-    return sectors / _sectors_a_line(memory, executed, "cold_sectors_work_group")
+    lines = _cold_lines(memory, executed, "cold_sectors_work_group")
+    return lines / max(trace.context.num_work_groups, 1)
 
 
 def _footprint_lines(memory: NDArray[np.void], executed: NDArray[np.float64], sectors: float) -> float:
-    return sectors / _sectors_a_line(memory, executed, "cold_sectors_device")
+    cold = float(memory["cold_sectors_device"] @ executed)
+    return sectors * (_cold_lines(memory, executed, "cold_sectors_device") / cold if cold else 1.0 / 4.0)
 
 
 def _shared_by_all(
@@ -218,21 +228,37 @@ def _shared_by_all(
     return np.clip((ratio - RUN_LENGTH) / (num_traced - RUN_LENGTH), 0.0, 1.0) * is_read
 
 
+def _scattered(
+    trace: Trace, access_static: NDArray[np.int64], memory: NDArray[np.void], executed: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    size = len(trace.static)
+    by_group = np.bincount(access_static, executed * memory["cold_sectors_work_group"], size)
+    by_launch = np.bincount(access_static, executed * memory["cold_sectors_device"], size)
+    return np.clip(2.0 * by_launch / np.maximum(by_group, 1e-300) - 1.0, 0.0, 1.0)
+
+
 def _in_registers(
     trace: Trace, access_static: NDArray[np.int64], memory: NDArray[np.void], executed: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Small private arrays whose elements are chosen alike by all lanes: loops over them are unrolled."""
-    size = len(trace.static)
-    alike = executed * (memory["stride_class"] == STRIDE_CLASSES.index("uniform"))
-    share = np.bincount(access_static, alike, size) / np.maximum(np.bincount(access_static, executed, size), 1e-300)
+    is_private = is_space(trace.static, "private")
+    weight = executed * is_private[access_static]
+    alike = float(weight @ (memory["stride_class"] == STRIDE_CLASSES.index("uniform")))
     is_small = trace.context.private_mem_bytes <= MOST_REGISTER_BYTES
-    return is_space(trace.static, "private") & (share > 1 / 2) & is_small
+    return is_private & (alike > MOSTLY * weight.sum()) & is_small
 
 
 def _atomic_lines(
-    trace: Trace, token_access: NDArray[np.int64], access_static: NDArray[np.int64], memory: NDArray[np.void]
+    trace: Trace,
+    token_access: NDArray[np.int64],
+    access_static: NDArray[np.int64],
+    memory: NDArray[np.void],
+    access_executed: NDArray[np.float64],
 ) -> float:
-    """Lines that atomic operations of the sample touch first; if others had touched them before, 32 addresses each."""
+    """Lines that atomic operations of the sample touch first; if others had touched them before, by their addresses.
+
+    If each of `n` addresses meets `c` operations on average, the launch makes n · c; a line has 32 of them.
+    """
     context = trace.context
     if not context.hottest_atomics:
         return 1.0
@@ -242,8 +268,11 @@ def _atomic_lines(
     executed = np.bincount(token_access[at], token_sample[at], len(access_static))
     is_atomic = is_class(trace.static, "atomic") & is_space(trace.static, "global", "generic")
     sectors = float((executed * is_atomic[access_static]) @ memory["cold_sectors_device"])
-    return max(1.0, sectors * SECTOR_BYTES / LINE_BYTES)
+    total = float((access_executed * is_atomic[access_static]) @ memory["distinct_addresses"])
+    addresses = total / max(context.atomic_lane_contention, 1.0)
+    return max(1.0, sectors * SECTOR_BYTES / LINE_BYTES, addresses * 4 / LINE_BYTES)
 
 
 MOST_REGISTER_BYTES = 1024  # 256 registers
+MOSTLY = 0.99
 RUN_LENGTH = 4  # neighbouring work-groups that the tracer takes together; see perfvec.program.sampling

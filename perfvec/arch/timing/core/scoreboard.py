@@ -109,7 +109,7 @@ def step_pairs(  # noqa: D417
                     after = (
                         RETIRED
                         if order == BARRIER
-                        else (AFTER_LOCAL if order == LOAD_LOCAL or order == WRITE_LOCAL else AFTER_GLOBAL)
+                        else (AFTER_LOCAL if order in (LOAD_LOCAL, WRITE_LOCAL) else AFTER_GLOBAL)
                     )
                     _raise_to(now, CALCULATED, now, after)
                 _start(now, free_PM, pipe, interval_SM, static)
@@ -124,7 +124,7 @@ def step_pairs(  # noqa: D417
                     _add(ready_SM, static, now, START, latency_AM, access)
                 else:
                     _add(ready_SM, static, now, START, latency_SM, static)
-                if order == BRANCH or order == BARRIER:
+                if order in (BRANCH, BARRIER):
                     _raise_to(now, FETCH, now, START)
                 elif order == WRITE_LOCAL:
                     now[AFTER_LOCAL] = now[START]
