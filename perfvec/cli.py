@@ -21,6 +21,7 @@ from perfvec.apply.options import (
     CorpusBuildOptions,
     CorpusDescribeOptions,
     CorpusInferOptions,
+    CorpusMeasureOptions,
     DevicesOptions,
     EvaluateOptions,
     MeasureOptions,
@@ -297,6 +298,31 @@ def corpus_describe(options: CorpusDescribeOptions, output: Output) -> None:
         _show(distribution_table(found), output)
 
 
+def corpus_measure(options: CorpusMeasureOptions, output: Output) -> None:
+    """Time a corpus."""
+    from perfvec.apply.corpus_measuring import Order, check_times, measure, target_of
+    from perfvec.apply.corpus_tables import check_table, measured_table
+    from perfvec.arch.opencl import choose_device
+
+    target = target_of(options.file, options.output, is_suites=options.suites)
+    _check_folder(target.path)
+    order = Order(
+        num_kernels=options.kernels, num_launches=options.launches, num_workers=options.workers, seed=options.seed
+    )
+    device = choose_device(options.opencl_device)
+    with _progress(output) as on_progress:
+        if options.check:
+            checked = check_times(target, device, options.check, order, options.budget_s(), on_progress)
+            record, table = checked.record(), check_table(checked)
+        else:
+            summary = measure(target, device, order, options.budget_s(), on_progress)
+            record, table = asdict(summary), measured_table(summary)
+    if options.json:
+        output.json(record)
+    else:
+        _show(table, output)
+
+
 def corpus_infer(options: CorpusInferOptions, output: Output) -> None:
     """Infer arguments."""
     from perfvec.apply.inferring import infer_file, launch_options, write_launches
@@ -349,10 +375,12 @@ COMMANDS: dict[str, Command] = {
     # Two words: a command of a group.
     "corpus build": Command(options=CorpusBuildOptions, function=corpus_build),
     "corpus describe": Command(options=CorpusDescribeOptions, function=corpus_describe),
+    "corpus measure": Command(options=CorpusMeasureOptions, function=corpus_measure),
     "corpus infer": Command(options=CorpusInferOptions, function=corpus_infer),
 }
 GROUPS = {
-    "corpus": "Launches to learn from: build them for your devices, see what they are like, infer those of others."
+    "corpus": "Launches to learn from: build them for your devices, time them, see what they are like, "
+    "infer those of others."
 }
 
 

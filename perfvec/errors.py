@@ -61,6 +61,10 @@ class OpenCLError(PerfVecError):
     """No usable OpenCL device, or one that failed."""
 
 
+class DeviceMemoryError(OpenCLError):
+    """A launch needs more memory than the device has."""
+
+
 class FormatError(PerfVecError):
     """A file is damaged, of another kind, or of a version this release does not read."""
 

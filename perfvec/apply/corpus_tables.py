@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from perfvec.apply.launch_features import CLASSES, FEATURES, LOGARITHMIC
 from perfvec.report.plots import Panel
 from perfvec.report.tables import Column, Table
-from perfvec.units import format_bytes, format_percent
+from perfvec.units import format_bytes, format_percent, format_time
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from perfvec.apply.corpora import Built, Description, Distributions
+    from perfvec.apply.corpus_measuring import Check, MeasureSummary
 
 
 def built_table(built: Built, path: Path) -> Table:
@@ -94,3 +95,42 @@ def distribution_panels(found: Distributions) -> list[Panel]:
         for name in CLASSES
     ]
     return panels
+
+
+def measured_table(summary: MeasureSummary) -> Table:
+    """What a run of measuring a corpus came to."""
+    rows = [
+        ("device", summary.device),
+        ("launches", str(summary.num_launches)),
+        ("measured", f"{summary.num_measured}, {summary.launches_per_s:.1f} a second"),
+        ("known before", str(summary.num_known)),
+        ("failed", str(summary.num_failed)),
+        ("left for another run", str(summary.num_left)),
+        ("kernels with a time", str(summary.num_kernels)),
+        ("wall time", format_time(summary.wall_s)),
+        ("device ran launches", format_percent(summary.busy_share)),
+        ("device in a turn", format_percent(summary.turn_share)),
+        ("processes replaced", str(summary.num_restarts)),
+        ("under 10 µs", format_percent(summary.share_under_10_us)),
+        ("over 1 ms", format_percent(summary.share_over_1_ms)),
+        ("table", summary.table),
+    ]
+    rows += [
+        (f"failed: {reason}", f"{count}; {summary.examples[reason].splitlines()[0]}")
+        for reason, count in summary.failures.items()
+    ]
+    return Table(columns=(Column(title="measured"), Column(title="")), rows=tuple(rows))
+
+
+def check_table(check: Check) -> Table:
+    """How times of a table compare with new ones."""
+    record: Any = check.record()
+    rows = (
+        ("device", check.device),
+        ("timed again", str(record["launches"])),
+        ("failed", str(record["failed"])),
+        ("median ratio", f"{record['median_ratio']:.4f}"),
+        ("5th to 95th percentile", f"{record['p5']:.3f} to {record['p95']:.3f}"),
+        ("within 5 %", format_percent(record["share_within_5_percent"])),
+    )
+    return Table(columns=(Column(title="new ÷ old time"), Column(title="")), rows=rows)

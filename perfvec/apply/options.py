@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, final
 
 import tyro
 
-from perfvec.errors import LaunchError
+from perfvec.errors import ConfigError, LaunchError
 
 if TYPE_CHECKING:
     from perfvec.launch import Launch
@@ -287,6 +288,52 @@ class CorpusDescribeOptions:
 
     json: Annotated[bool, _option()] = False
     """Print one line of JSON."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusMeasureOptions:
+    """Time the launches of a corpus, or of the suites, on an OpenCL device of this machine, in as many runs as it takes."""
+
+    file: Annotated[tyro.conf.Positional[Path | None], _option(metavar="FILE")] = None
+    """A corpus, as perfvec corpus build writes it."""
+
+    output: Annotated[Path | None, _option("out", "FILE", short="-o")] = None
+    """Table of times; a run goes on with what it lacks. FILE with .times.h5 for .h5 unless given; needed with --suites."""
+
+    suites: Annotated[bool, _option()] = False
+    """The launches of the suites instead of a corpus, into a table such as traces/measured/NAME.h5."""
+
+    budget: Annotated[str, _option(metavar="T", hint=None)] = "9m"
+    """Wall time after which no launch is begun, such as 540, 540s or 9m."""
+
+    opencl_device: Annotated[int | None, _option(metavar="N")] = None
+    """Number of the OpenCL device; the first GPU, else accelerator or CPU, unless given."""
+
+    kernels: Annotated[int | None, _option(metavar="N")] = None
+    """Most kernels to time; those that come first in the order of --seed."""
+
+    launches: Annotated[int | None, _option(metavar="N")] = None
+    """Most launches to time."""
+
+    workers: Annotated[int | None, _option(metavar="N")] = None
+    """Processes that compile and make data; one a core unless given."""
+
+    seed: Annotated[int, _option(metavar="S", hint=None)] = 0
+    """Order of the kernels."""
+
+    check: Annotated[int, _option(metavar="N", hint=None)] = 0
+    """Time so many launches of the table again, and compare; the table stays as it is."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+    def budget_s(self) -> float:
+        """The budget in seconds."""
+        match = re.fullmatch(r"(\d+(?:\.\d*)?)\s*([smh]?)", self.budget.strip())
+        if match is None or float(match[1]) <= 0:
+            raise ConfigError(f"--budget {self.budget!r} is no time over 0; write for example 540, 540s or 9m")
+        return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
 @final

@@ -51,7 +51,8 @@ def median_is_known(times_s: Sequence[float], *, precision: float, confidence: f
         return False
     ordered = sorted(times_s)
     half_width = (ordered[-rank] - ordered[rank - 1]) / 2
-    return half_width <= precision * float(np.median(ordered))
+    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    return half_width <= precision * middle
 
 
 def relative_spread(times_s: Sequence[float]) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyopencl as cl
 # The public Program.build adds options of its own, warns about build logs that are not empty, and may keep a cache
 # on disk that threads and processes contend for. Its public enqueue_copy knows no one-dimensional images.
 from pyopencl._cl import (
+    PooledBuffer,
     _enqueue_copy_buffer_to_image,
     _enqueue_copy_image_to_buffer,
     _enqueue_read_image,
@@ -20,8 +21,8 @@ from pyopencl._cl import (
     _Program,
 )
 
-from perfvec.arguments import Argument, BufferArg, ImageArg, LocalArg, SamplerArg, ScalarArg
-from perfvec.errors import KernelNotFoundError, LaunchError, OpenCLError, SourceError
+from perfvec.arguments import Argument, BufferArg, ElementType, ImageArg, LocalArg, SamplerArg, ScalarArg
+from perfvec.errors import DeviceMemoryError, KernelNotFoundError, LaunchError, OpenCLError, SourceError
 from perfvec.launch import Launch, is_llvm_ir
 from perfvec.units import NS_PER_S, format_bytes
 
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BUILD_LOG_SHOWN = 4000
-DeviceMemory: TypeAlias = cl.Buffer | cl.Image
+# A buffer of its own, or one from a pool, which may be longer than was asked for.
+DeviceBuffer: TypeAlias = cl.Buffer | PooledBuffer
+DeviceMemory: TypeAlias = DeviceBuffer | cl.Image
+_MEMORY_ERRORS = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.INVALID_BUFFER_SIZE)
 _ARGUMENT_ERRORS = (
     cl.status_code.INVALID_ARG_SIZE,
     cl.status_code.INVALID_ARG_VALUE,
@@ -42,12 +46,14 @@ _ARGUMENT_ERRORS = (
 class HostBuffer:
     """The contents of a buffer before they go to the device: a block that repeats until the buffer is full.
 
-    An image's contents are its texels without padding, in one block; `image` says how they are laid out.
+    An image's contents are its texels without padding, in one block; `image` says how they are laid out. Of two blocks
+    with one `key`, the shorter is the beginning of the longer; "" where nothing is known of others.
     """
 
     block: NDArray[np.generic]
     num_bytes: int
     image: ImageArg | None = None
+    key: str = ""
 
 
 @final
@@ -72,11 +78,16 @@ def explained(doing: str) -> Iterator[None]:
         doing: What the block does, to which kernel, on which device.
 
     Raises:
-        OpenCLError: The block raised a pyopencl error.
+        DeviceMemoryError: The device has too little memory.
+        OpenCLError: The block raised another pyopencl error.
     """
     try:
         yield
     except cl.Error as error:
+        if isinstance(error, cl.MemoryError) or getattr(error, "code", None) in _MEMORY_ERRORS:
+            raise DeviceMemoryError(
+                f"{doing} failed: {error}. It needs more memory than the device gives; take smaller buffers."
+            ) from error
         raise OpenCLError(
             f"{doing} failed: {error}. A kernel that reaches outside its buffers, or is too large for the device, "
             "ends like this; look at the buffer sizes and the local size."
@@ -110,7 +121,13 @@ def host_buffer(arg: BufferArg | ImageArg) -> HostBuffer:
     """Generate the contents of a buffer, as one period where they repeat, or of an image."""
     if isinstance(arg, ImageArg):
         return HostBuffer(block=arg.contents.array(), num_bytes=arg.contents.num_bytes, image=arg)
+    if arg.data is None and arg.initialiser.name == "constant":  # its period is one scalar
+        return HostBuffer(block=replace(arg, element=_scalar_of(arg), count=1).array(), num_bytes=arg.num_bytes)
     return HostBuffer(block=arg.one_period().array(), num_bytes=arg.num_bytes)
+
+
+def _scalar_of(arg: BufferArg) -> ElementType:
+    return ElementType(scalar=arg.element.scalar)
 
 
 def host_buffers(launch: Launch) -> dict[int, HostBuffer]:
@@ -124,20 +141,51 @@ def host_bytes(launch: Launch) -> int:
     return images + sum(arg.one_period().num_bytes for arg in launch.args if isinstance(arg, BufferArg))
 
 
-def upload(queue: cl.CommandQueue, contents: HostBuffer) -> DeviceMemory:
-    """Make a device buffer or image and fill it; a buffer's block travels once and is doubled on the device."""
+def upload(
+    queue: cl.CommandQueue, contents: HostBuffer, allocate: Callable[[int], DeviceBuffer] | None = None
+) -> DeviceMemory:
+    """Make a device buffer or image and fill it.
+
+    Args:
+        queue: Of the device.
+        contents: What it shall hold.
+        allocate: Gives a buffer of so many bytes or more; a new one where it is None.
+    """
     if contents.image is not None:
         image = _make_image(queue.context, contents.image)
         _enqueue_write_image(queue, image, _ORIGIN, _region(contents.image), contents.block)
         return image
-    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, contents.num_bytes)
+    if allocate is None:
+        buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, contents.num_bytes)
+    else:
+        buffer = allocate(contents.num_bytes)
+    fill(queue, buffer, contents)
+    return buffer
+
+
+def fill(
+    queue: cl.CommandQueue, buffer: DeviceBuffer, contents: HostBuffer, source: DeviceBuffer | None = None
+) -> None:
+    """Fill a device buffer: its block travels once and is doubled on the device.
+
+    Args:
+        queue: Of the device.
+        buffer: Has room for the contents.
+        contents: What it shall hold; no image.
+        source: A buffer on the device that begins with the block, which then need not travel.
+    """
+    if contents.block.size == 1:
+        cl.enqueue_fill_buffer(queue, buffer, contents.block, 0, contents.num_bytes)  # pyright: ignore[reportArgumentType]
+        return
     filled = min(contents.block.nbytes, contents.num_bytes)
-    cl.enqueue_copy(queue, buffer, contents.block)
+    if source is None:
+        cl.enqueue_copy(queue, buffer, contents.block)
+    else:
+        cl.enqueue_copy(queue, buffer, source, byte_count=filled)
     while filled < contents.num_bytes:
         count = min(filled, contents.num_bytes - filled)
         cl.enqueue_copy(queue, buffer, buffer, byte_count=count, src_offset=0, dst_offset=filled)
         filled += count
-    return buffer
 
 
 _ORIGIN = (0, 0, 0)
@@ -212,6 +260,17 @@ def _set_argument(
         ) from error
 
 
+def is_read_only(kernel: cl.Kernel, position: int) -> bool:
+    """Whether a parameter is a pointer to `const` or `__constant`; false where the driver does not tell."""
+    try:
+        qualifier = kernel.get_arg_info(position, cl.kernel_arg_info.TYPE_QUALIFIER)
+        space = kernel.get_arg_info(position, cl.kernel_arg_info.ADDRESS_QUALIFIER)
+    except (cl.Error, RuntimeError):  # pyopencl raises the latter without words
+        return False
+    is_const = bool(qualifier & cl.kernel_arg_type_qualifier.CONST)
+    return is_const or space == cl.kernel_arg_address_qualifier.CONSTANT
+
+
 def enqueue(queue: cl.CommandQueue, kernel: cl.Kernel, launch: Launch) -> cl.Event:
     """Start the kernel over the launch's NDRange."""
     offset = launch.global_offset if any(launch.global_offset) else None
@@ -257,7 +316,6 @@ def download(queue: cl.CommandQueue, buffer: DeviceMemory, contents: HostBuffer)
     """Bring a buffer or image back as scalars of the type that it was filled with."""
     values = np.empty(contents.num_bytes // contents.block.itemsize, contents.block.dtype)
     if contents.image is None:
-        assert isinstance(buffer, cl.Buffer)
         cl.enqueue_copy(queue, values, buffer)
     else:
         assert isinstance(buffer, cl.Image)
@@ -265,19 +323,17 @@ def download(queue: cl.CommandQueue, buffer: DeviceMemory, contents: HostBuffer)
     return values
 
 
-def copy_out(queue: cl.CommandQueue, target: cl.Buffer, source: DeviceMemory, contents: HostBuffer) -> None:
+def copy_out(queue: cl.CommandQueue, target: DeviceBuffer, source: DeviceMemory, contents: HostBuffer) -> None:
     """Copy a buffer or an image's texels into a buffer, on the device."""
     if contents.image is None:
-        assert isinstance(source, cl.Buffer)
-        cl.enqueue_copy(queue, target, source)
+        cl.enqueue_copy(queue, target, source, byte_count=contents.num_bytes)
     else:
         _enqueue_copy_image_to_buffer(queue, source, target, _ORIGIN, _region(contents.image), 0)
 
 
-def copy_back(queue: cl.CommandQueue, target: DeviceMemory, source: cl.Buffer, contents: HostBuffer) -> None:
+def copy_back(queue: cl.CommandQueue, target: DeviceMemory, source: DeviceBuffer, contents: HostBuffer) -> None:
     """Copy back what `copy_out` copied."""
     if contents.image is None:
-        assert isinstance(target, cl.Buffer)
-        cl.enqueue_copy(queue, target, source)
+        cl.enqueue_copy(queue, target, source, byte_count=contents.num_bytes)
     else:
         _enqueue_copy_buffer_to_image(queue, source, target, 0, _ORIGIN, _region(contents.image))

@@ -15,11 +15,13 @@ from typing import final
 
 import numpy as np
 import pyopencl as cl
+from pyopencl.tools import ImmediateAllocator, MemoryPool, PooledBuffer
 
 from perfvec.arch.measured import MAX_REPEATS_STORED, MeasuredTime
 from perfvec.arch.median import median_is_known, relative_spread
 from perfvec.arch.opencl import LiveDevice, device_key, open_device
 from perfvec.arch.replay import (
+    DeviceBuffer,
     DeviceMemory,
     HostBuffer,
     bind,
@@ -29,9 +31,11 @@ from perfvec.arch.replay import (
     enqueue,
     event_time_s,
     explained,
+    fill,
+    is_read_only,
     upload,
 )
-from perfvec.errors import ConfigError, OpenCLError
+from perfvec.errors import ConfigError, DeviceMemoryError, OpenCLError
 from perfvec.launch import Launch
 from perfvec.units import format_bytes
 
@@ -55,6 +59,8 @@ __kernel void perfvec_differs(__global const uchar *a, __global const uchar *b, 
 }
 """
 _MAX_PROGRAMS = 256
+# The program then says which of its parameters point to what it only reads; its code is the same.
+_TELL_QUALIFIERS = "-cl-kernel-arg-info"
 _MAX_FILLER_ROUNDS = 1 << 24
 _OVERHEAD_REPEATS = 51
 # The filler of a device at full clocks repeats to a few per cent.
@@ -71,6 +77,7 @@ class Protocol:
     Attributes:
         precision: Half width of the median's confidence interval ÷ median at which repeating ends.
         confidence: Probability of that interval.
+        min_repeats: Repeats before which no budget ends it.
         max_repeats: Repeats at which it ends in any case.
         watchdog_s: A run over this is not repeated.
         warm_up_s: How long a new session keeps the device busy before the first launch.
@@ -80,6 +87,7 @@ class Protocol:
 
     precision: float = 0.02
     confidence: float = 0.95
+    min_repeats: int = 1
     max_repeats: int = 200
     watchdog_s: float = 2.0
     warm_up_s: float = 0.3
@@ -91,8 +99,11 @@ class Protocol:
             raise ConfigError(
                 f"precision={self.precision}, confidence={self.confidence}; allowed are fractions between 0 and 1"
             )
-        if not 1 <= self.max_repeats <= MAX_REPEATS_STORED:
-            raise ConfigError(f"max_repeats={self.max_repeats}; allowed are 1 to {MAX_REPEATS_STORED}")
+        if not 1 <= self.min_repeats <= self.max_repeats <= MAX_REPEATS_STORED:
+            raise ConfigError(
+                f"min_repeats={self.min_repeats}, max_repeats={self.max_repeats}; allowed are 1 to "
+                f"{MAX_REPEATS_STORED}, the least first"
+            )
         for name in ("watchdog_s", "warm_up_s", "filler_s", "wake_s"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name}={getattr(self, name)}; allowed are finite times over 0")
@@ -125,7 +136,12 @@ class ProgramCache:
         if is_mine:
             try:
                 future.set_result(
-                    build_program(self._context, launch.source, launch.build_options, source_name=launch.source_name)
+                    build_program(
+                        self._context,
+                        launch.source,
+                        (*launch.build_options, _TELL_QUALIFIERS),
+                        source_name=launch.source_name,
+                    )
                 )
             except BaseException as error:  # whoever waits for this build must wake up, whatever happened
                 future.set_exception(error)
@@ -139,12 +155,26 @@ class Session:
     Attributes:
         device: The live device.
         key: Its name in tables.
-        launch_overhead_s: Median time of an empty kernel.
+        launch_overhead_s: Median time of an empty kernel; 0 before the session is warm.
         programs: Compiled programs.
+        busy_s: Time in which the device ran launches so far.
     """
 
-    def __init__(self, device: LiveDevice, protocol: Protocol | None = None) -> None:
+    def __init__(
+        self,
+        device: LiveDevice,
+        protocol: Protocol | None = None,
+        *,
+        is_warm: bool = True,
+        on_run: Callable[[bool], None] = lambda _is_running: None,
+    ) -> None:
         """Open the device, warm it up and measure its launch overhead.
+
+        Args:
+            device: What to open.
+            protocol: When a time counts as measured.
+            is_warm: Warm it up now; else `warm_up` must be called before anything is measured.
+            on_run: Told before and after every run of a kernel.
 
         Raises:
             OpenCLError: The device is a simulator, is gone, or failed.
@@ -156,11 +186,16 @@ class Session:
         self.device = device
         self.key = device_key(device)
         self.protocol = protocol or Protocol()
+        self.busy_s = 0.0
+        self.launch_overhead_s = 0.0
+        self._on_run = on_run
         self._date = datetime.now(UTC).date().isoformat()
         handle = open_device(device)
         with explained(f"opening {device.name}"):
             self._context = cl.Context([handle])
             self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+            self._pool = MemoryPool(ImmediateAllocator(self._queue))
+            self._staged: OrderedDict[str, tuple[int, DeviceBuffer]] = OrderedDict()
             self.programs = ProgramCache(self._context)
             tools = build_program(self._context, _TOOLS, source_name="perfvec's measuring kernels")
             self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 64)
@@ -168,7 +203,18 @@ class Session:
             self._nothing.set_arg(0, self._scratch)
             self._differs = cl.Kernel(tools, "perfvec_differs")
             self._filler = cl.Kernel(tools, "perfvec_filler")
-            self._filler_best_s = self._warm_up()
+        self._filler_best_s = float("inf")
+        if is_warm:
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Keep the device busy for a while, and measure its launch overhead; nothing else may run on it.
+
+        Raises:
+            OpenCLError: The device failed.
+        """
+        with explained(f"warming up {self.device.name}"):
+            self._filler_best_s = self._size_filler()
             overheads = [self._run_tool(self._nothing, 1) for _ in range(_OVERHEAD_REPEATS)]
             self.launch_overhead_s = float(np.median(overheads))
 
@@ -180,7 +226,59 @@ class Session:
             return False
         return True
 
-    def measure(self, launch: Launch, contents: Mapping[int, HostBuffer], *, budget_s: float) -> MeasuredTime:
+    def check_memory(self, launch: Launch) -> None:
+        """Refuse a launch that is too large for the device.
+
+        Raises:
+            DeviceMemoryError: Its buffers and their copies do not fit.
+        """
+        if 2 * launch.buffer_bytes > _USABLE_MEMORY * self.device.memory_bytes:
+            raise DeviceMemoryError(
+                f"{self._doing(launch)}: its buffers of {format_bytes(launch.buffer_bytes)} and their untouched copies "
+                f"do not fit into {format_bytes(self.device.memory_bytes)}; measure a smaller launch"
+            )
+
+    def stage(self, contents: Mapping[int, HostBuffer], *, most_bytes: int) -> None:
+        """Bring blocks of contents to the device ahead of time; those that wait longest make room for them.
+
+        Args:
+            contents: Of a launch.
+            most_bytes: What all blocks may take there.
+
+        Raises:
+            DeviceMemoryError: The device is full.
+            OpenCLError: The device failed.
+        """
+        with explained(f"bringing data to {self.device.name}"):
+            for held in contents.values():
+                num_bytes = held.block.nbytes
+                if held.key and self._staged.get(held.key, (0, None))[0] < num_bytes <= most_bytes:
+                    if held.key in self._staged:
+                        self._staged.pop(held.key)[1].release()
+                    buffer = self._allocate(num_bytes)
+                    self._staged[held.key] = (num_bytes, buffer)
+                    cl.enqueue_copy(self._queue, buffer, held.block)
+            while sum(size for size, _ in self._staged.values()) > most_bytes:
+                self._staged.popitem(last=False)[1][1].release()
+
+    def free_unused(self, most_bytes: int) -> None:
+        """Give memory back to the device that nothing uses, where it is more than so much."""
+        if self._pool.managed_bytes - self._pool.active_bytes > most_bytes:
+            self._pool.free_held()
+
+    def rehearse(self, launch: Launch, contents: Mapping[int, HostBuffer]) -> None:
+        """Run a launch once, so that nothing is left to be compiled when it is timed.
+
+        Raises:
+            PerfVecError: As `measure`.
+        """
+        program = self.programs.get(launch)
+        with explained(self._doing(launch)), self._bound(program, launch, contents) as (kernel, _, _):
+            self._run(kernel, launch)
+
+    def measure(
+        self, launch: Launch, contents: Mapping[int, HostBuffer], *, budget_s: float, is_awake: bool = False
+    ) -> MeasuredTime:
         """Time a launch.
 
         Once for warm-up, and to see which buffers the kernel changes; then again and again, each time with those
@@ -191,21 +289,25 @@ class Session:
             launch: What to time.
             contents: Of its buffers, from `perfvec.arch.replay.host_buffers`.
             budget_s: Wall time that the repeats may take.
+            is_awake: The device was kept busy until now.
 
         Raises:
             SourceError: The source does not compile.
             KernelNotFoundError: It has no such kernel.
             LaunchError: The arguments do not fit the kernel.
+            DeviceMemoryError: The launch needs more memory than the device has.
             OpenCLError: The device refused the launch, or failed.
             FormatError: The device's timer gave no time over 0.
         """
         program = self.programs.get(launch)
-        doing = f"measuring kernel {launch.kernel_name!r} of {launch.source_name} on {self.device.name}"
-        self._check_memory(launch, doing)
-        with explained(doing), self._filled(contents) as (buffers, pristine):
-            kernel = bind(program, launch, buffers)
-            self._wake()
-            times_s = [event_time_s(enqueue(self._queue, kernel, launch))]
+        self.check_memory(launch)
+        with (
+            explained(self._doing(launch)),
+            self._bound(program, launch, contents) as (kernel, buffers, pristine),
+        ):
+            if not is_awake:
+                self.wake()
+            times_s = [self._run(kernel, launch)]
             if times_s[0] <= self.protocol.watchdog_s:
                 self._forget_unchanged(buffers, pristine, contents)
                 restore = partial(self._restore, buffers, pristine, contents)
@@ -222,43 +324,66 @@ class Session:
             date=self._date,
         )
 
-    def _check_memory(self, launch: Launch, doing: str) -> None:
-        if 2 * launch.buffer_bytes > _USABLE_MEMORY * self.device.memory_bytes:
-            raise OpenCLError(
-                f"{doing}: its buffers of {format_bytes(launch.buffer_bytes)} and their untouched copies do not fit "
-                f"into {format_bytes(self.device.memory_bytes)}; measure a smaller launch"
-            )
+    def _doing(self, launch: Launch) -> str:
+        return f"measuring kernel {launch.kernel_name!r} of {launch.source_name} on {self.device.name}"
+
+    def _run(self, kernel: cl.Kernel, launch: Launch) -> float:
+        self._on_run(True)
+        try:
+            time_s = event_time_s(enqueue(self._queue, kernel, launch))
+        finally:
+            self._on_run(False)
+        self.busy_s += time_s
+        return time_s
+
+    def _allocate(self, num_bytes: int) -> PooledBuffer:
+        return self._pool.allocate(num_bytes)
+
+    def _filled(self, held: HostBuffer) -> DeviceMemory:
+        """A device buffer or image with the contents."""
+        if held.image is not None:
+            return upload(self._queue, held)
+        buffer = self._allocate(held.num_bytes)
+        num_bytes, staged = self._staged.get(held.key, (0, None))
+        fill(self._queue, buffer, held, staged if num_bytes >= held.block.nbytes else None)
+        return buffer
 
     @contextmanager
-    def _filled(
-        self, contents: Mapping[int, HostBuffer]
-    ) -> Iterator[tuple[dict[int, DeviceMemory], dict[int, cl.Buffer]]]:
-        """Device buffers and images with the contents, and buffers with untouched copies; released at the end."""
+    def _bound(
+        self, program: cl.Program, launch: Launch, contents: Mapping[int, HostBuffer]
+    ) -> Iterator[tuple[cl.Kernel, dict[int, DeviceMemory], dict[int, DeviceBuffer]]]:
+        """A kernel with its arguments; device buffers and images with the contents, and untouched copies of those that
+        the kernel may write. Released at the end.
+        """
         buffers: dict[int, DeviceMemory] = {}
-        pristine: dict[int, cl.Buffer] = {}
+        pristine: dict[int, DeviceBuffer] = {}
         try:
             for position, held in contents.items():
-                buffers[position] = upload(self._queue, held)
-                pristine[position] = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, held.num_bytes)
-                copy_out(self._queue, pristine[position], buffers[position], held)
-            yield buffers, pristine
+                buffers[position] = self._filled(held)
+            kernel = bind(program, launch, buffers)
+            for position, held in contents.items():
+                if not is_read_only(kernel, position):
+                    pristine[position] = self._allocate(held.num_bytes)
+                    copy_out(self._queue, pristine[position], buffers[position], held)
+            yield kernel, buffers, pristine
         finally:
             for buffer in (*buffers.values(), *pristine.values()):
                 with suppress(cl.Error):  # a lost context has already let go of it
                     buffer.release()
 
     def _forget_unchanged(
-        self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, cl.Buffer], contents: Mapping[int, HostBuffer]
+        self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, DeviceBuffer], contents: Mapping[int, HostBuffer]
     ) -> None:
         """Drop the copies of buffers that the kernel left as they were: they need not be put back."""
         flags = np.zeros(max(buffers, default=0) + 1, np.int32)
         flag_buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, flags.nbytes)
         cl.enqueue_copy(self._queue, flag_buffer, flags)
-        texels: list[cl.Buffer] = []
-        for position, buffer in buffers.items():
+        texels: list[DeviceBuffer] = []
+        for position in pristine:
+            buffer = buffers[position]
             num_bytes = contents[position].num_bytes
             if isinstance(buffer, cl.Image):
-                texels.append(cl.Buffer(self._context, cl.mem_flags.READ_WRITE, num_bytes))
+                texels.append(self._allocate(num_bytes))
                 copy_out(self._queue, texels[-1], buffer, contents[position])
                 buffer = texels[-1]
             values = (buffer, pristine[position], np.uint64(num_bytes), flag_buffer, np.int32(position))
@@ -274,7 +399,7 @@ class Session:
     def _restore(
         self,
         buffers: Mapping[int, DeviceMemory],
-        changed: Mapping[int, cl.Buffer],
+        changed: Mapping[int, DeviceBuffer],
         contents: Mapping[int, HostBuffer],
     ) -> None:
         for position, copy in changed.items():
@@ -294,8 +419,10 @@ class Session:
             restore()
             # A copy queued just before the kernel would hide a part of the launch overhead.
             self._queue.finish()
-            times_s.append(event_time_s(enqueue(self._queue, kernel, launch)))
-            if times_s[-1] > rule.watchdog_s or time.perf_counter() > deadline:
+            times_s.append(self._run(kernel, launch))
+            if times_s[-1] > rule.watchdog_s:
+                break
+            if len(times_s) >= rule.min_repeats and time.perf_counter() > deadline:
                 break
             if median_is_known(times_s, precision=rule.precision, confidence=rule.confidence):
                 break
@@ -310,7 +437,7 @@ class Session:
     def _run_tool(self, kernel: cl.Kernel, global_size: int) -> float:
         return event_time_s(cl.enqueue_nd_range_kernel(self._queue, kernel, (global_size,), None))
 
-    def _warm_up(self) -> float:
+    def _size_filler(self) -> float:
         """Size the filler, keep the device busy for a while; the filler's best time."""
         rounds = 64
         self._filler.set_arg(0, self._scratch)
@@ -325,7 +452,7 @@ class Session:
                 best_s = float("inf")
         return best_s if best_s < float("inf") else self._run_tool(self._filler, self._busy_size)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Run the filler until it takes its usual time: the device has left its idle clocks."""
         deadline = time.perf_counter() + self.protocol.wake_s
         while True:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, final
@@ -70,12 +70,14 @@ class Corpus:
         devices: Names of the devices that its sizes are meant for.
         kernel_seeds: Seed of each kernel; see `perfvec.corpus.generator.generate_kernel`.
         recipes: The launches.
+        stored_digest: The digest that its file has; "" for one that was built just now.
     """
 
     seed: int
     devices: tuple[str, ...]
     kernel_seeds: tuple[int, ...]
     recipes: tuple[LaunchRecipe, ...]
+    stored_digest: str = field(default="", compare=False)
 
     def __len__(self) -> int:
         return len(self.recipes)
@@ -83,8 +85,7 @@ class Corpus:
     def entry(self, number: int) -> SuiteLaunch:
         """A launch with its place in the corpus."""
         recipe = self.recipes[number]
-        kernel = _kernel(self.kernel_seeds[recipe.kernel])
-        return kernel.launch(recipe.ndrange.global_size, recipe.ndrange.local_size, sizes_of(kernel, recipe.sizes))
+        return launch_of_recipe(self.kernel_seeds[recipe.kernel], recipe)
 
     def entries(self) -> Iterator[SuiteLaunch]:
         """All launches, in order."""
@@ -151,12 +152,18 @@ class Corpus:
                 raise FormatError(f"{path} is damaged: {error}; build the corpus again") from error
         if is_checked and corpus.digest() != digest:
             raise FormatError(f"the launches of {path} do not regenerate as they were; build the corpus again")
-        return corpus
+        return replace(corpus, stored_digest=digest)
 
 
 @lru_cache(maxsize=_KEPT_KERNELS)
 def _kernel(seed: int) -> GeneratedKernel:
     return generate_kernel(seed)
+
+
+def launch_of_recipe(kernel_seed: int, recipe: LaunchRecipe) -> SuiteLaunch:
+    """A launch with its place in the corpus, from the seed of its kernel and its recipe."""
+    kernel = _kernel(kernel_seed)
+    return kernel.launch(recipe.ndrange.global_size, recipe.ndrange.local_size, sizes_of(kernel, recipe.sizes))
 
 
 def sizes_of(kernel: GeneratedKernel, values: Sequence[int]) -> dict[str, int]:
@@ -268,9 +275,9 @@ def _launches(
 ) -> list[LaunchRecipe]:
     """Launches of a kernel for a device, as the cards say; cards that do not suit the kernel stay for others."""
     made: dict[tuple[object, ...], LaunchRecipe] = {}
-    # Where the local size is a macro, a few of them serve all launches, so that these share programs.
+    # Where the local size is a macro, or the driver compiles for it (PoCL), a few of them serve all launches.
     local_sizes: dict[bool, list[tuple[int, ...]]] | None = None
-    if {"L", "LX", "LY"} & set(kernel.macros):
+    if {"L", "LX", "LY"} & set(kernel.macros) or device.type == "cpu":
         local_sizes = {True: [], False: []}
     refused: list[tuple[Fill, bool]] = []
     while cards and len(made) < count and len(refused) < _CARDS_TRIED:
@@ -309,7 +316,7 @@ def _launch(
         ndrange = sample_ndrange(
             draw, device, demands_of(kernel), fill, is_multiple=is_multiple, local_sizes=local_sizes
         )
-        sizes = choose_sizes(draw, kernel, ndrange, device, target_s=draw_target_s(draw))
+        sizes = choose_sizes(draw, kernel, ndrange, device, target_s=draw_target_s(draw, device))
         if sizes is None:
             continue
         names = kernel.names(ndrange.global_size, ndrange.local_size, sizes)

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from perfvec.corpus.generator_writer import Size
     from perfvec.corpus.ndrange import NDRange
 
-# Kernel times that launches aim at, in microseconds.
-TARGET_US = (15, 40_000)
-_MOST_BUFFER_BYTES = 1 << 29
+# Kernel times that launches aim at, in microseconds, and most memory of their buffers, by type of device. Times of a CPU
+# repeat badly below a millisecond, and its memory is slow to fill.
+TARGET_US = {"gpu": (15, 20_000), "accelerator": (15, 20_000), "cpu": (3_000, 40_000)}
+_MOST_BUFFER_BYTES = {"gpu": 1 << 29, "accelerator": 1 << 29, "cpu": 1 << 28}
 # Most operations of a work-group, counted by sub-groups of 32: a tracer executes some dozen groups of a launch.
 _MOST_GROUP_OPERATIONS = 3e6
 _BISECTIONS = 14
@@ -40,7 +41,7 @@ def choose_sizes(
     device: Device,
     *,
     target_s: float,
-    most_bytes: int = _MOST_BUFFER_BYTES,
+    most_bytes: int | None = None,
 ) -> dict[str, int] | None:
     """Choose what a launch must choose.
 
@@ -50,11 +51,12 @@ def choose_sizes(
         ndrange: Its work-items.
         device: What it is for.
         target_s: About how long it shall take there.
-        most_bytes: Most memory of all buffers.
+        most_bytes: Most memory of all buffers; by the type of device where it is None.
 
     Returns:
         A number for each of the kernel's sizes, and "slack"; None where even the smallest need more memory.
     """
+    most_bytes = _MOST_BUFFER_BYTES[device.type] if most_bytes is None else most_bytes
     slack = draw.between(1, max(ndrange.local_size)) if draw.chance(35) else 0
     # Tables do not lengthen the work, so they are drawn; from the other sizes each gets its own share of the growth.
     tables = {size.name: draw.power_of_two(size.low, size.high) for size in kernel.sizes if size.kind == "extent"}
@@ -142,6 +144,6 @@ def estimate_s(kernel: GeneratedKernel, names: Mapping[str, float], device: Devi
     )
 
 
-def draw_target_s(draw: Draw) -> float:
-    """A kernel time to aim at, about as often in each octave."""
-    return draw.spread(*TARGET_US) * 1e-6
+def draw_target_s(draw: Draw, device: Device) -> float:
+    """A kernel time to aim at on a device, about as often in each octave."""
+    return draw.spread(*TARGET_US[device.type]) * 1e-6

@@ -11,7 +11,7 @@ import pytest
 
 from perfvec.arch import session as session_module
 from perfvec.arch.opencl import LiveDevice, describe, list_devices
-from perfvec.arch.replay import bind, download, enqueue, event_time_s, host_buffers
+from perfvec.arch.replay import download, enqueue, event_time_s, host_buffers
 from perfvec.arch.session import ProgramCache, Protocol, Session
 from perfvec.arguments import parse_argument
 from perfvec.errors import ConfigError, FormatError, OpenCLError, SourceError
@@ -77,8 +77,7 @@ def test_more_work_takes_longer(session: Session):
 def test_changed_buffers_are_put_back_and_only_those(session: Session):
     launch = increment()
     contents = host_buffers(launch)
-    with session._filled(contents) as (buffers, pristine):
-        kernel = bind(session.programs.get(launch), launch, buffers)
+    with session._bound(session.programs.get(launch), launch, contents) as (kernel, buffers, pristine):
         event_time_s(enqueue(session._queue, kernel, launch))
         session._forget_unchanged(buffers, pristine, contents)
         assert set(pristine) == {0, 2}  # 2 differs in its last byte only
@@ -100,8 +99,7 @@ def test_changed_images_are_put_back(session: Session):
         "sampler:clamp_to_edge:nearest",
     )
     contents = host_buffers(launch)
-    with session._filled(contents) as (buffers, pristine):
-        kernel = bind(session.programs.get(launch), launch, buffers)
+    with session._bound(session.programs.get(launch), launch, contents) as (kernel, buffers, pristine):
         event_time_s(enqueue(session._queue, kernel, launch))
         session._forget_unchanged(buffers, pristine, contents)
         assert set(pristine) == {1}
