@@ -449,7 +449,8 @@ def check_times(
     before = target.kernel_time_s(key)
     if count < 1 or not before:
         raise ConfigError(
-            f"{target.path} has {len(before)} times on {key} to check {count} of; measure first, and give a number over 0"
+            f"{target.path} has {len(before)} times on {key} to check {count} of; measure first, and give a number "
+            "over 0"
         )
     chosen = Draw(order.seed).shuffled(sorted(before))[:count]
     after: dict[int, float] = {}

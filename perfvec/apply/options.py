@@ -293,13 +293,13 @@ class CorpusDescribeOptions:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusMeasureOptions:
-    """Time the launches of a corpus, or of the suites, on an OpenCL device of this machine, in as many runs as it takes."""
+    """Time the launches of a corpus, or of the suites, on an OpenCL device of this machine, in one run or many."""
 
     file: Annotated[tyro.conf.Positional[Path | None], _option(metavar="FILE")] = None
     """A corpus, as perfvec corpus build writes it."""
 
     output: Annotated[Path | None, _option("out", "FILE", short="-o")] = None
-    """Table of times; a run goes on with what it lacks. FILE with .times.h5 for .h5 unless given; needed with --suites."""
+    """Table of times; a run goes on with what it lacks. FILE.times.h5 beside FILE.h5 unless given."""
 
     suites: Annotated[bool, _option()] = False
     """The launches of the suites instead of a corpus, into a table such as traces/measured/NAME.h5."""

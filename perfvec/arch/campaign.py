@@ -1,9 +1,9 @@
 """Time a hundred thousand launches on one device: worker processes prepare, one at a time measures.
 
-Each worker takes jobs (launches of one kernel), compiles their programs, makes their contents and brings these to the
-device. Then it asks for a turn, in which the device is its own. So compilers and data cost no time of the device, no two
-kernels share it, and a launch that crashes or hangs its process costs that launch alone. On a CPU device the workers
-would take the cores that are measured: there all prepare, then all measure, one after another.
+Each worker takes jobs (launches of one kernel), compiles their programs, makes their contents and brings these to
+the device. Then it asks for a turn, in which the device is its own. So compilers and data cost no time of the device,
+no two kernels share it, and a launch that crashes or hangs its process costs that launch alone. On a CPU device the
+workers would take the cores that are measured: there all prepare, then all measure, one after another.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ REASONS: tuple[tuple[type[PerfVecError], str], ...] = (
 )
 UNEXPECTED = "another error"
 
-# Of a launch on a GPU, whose times repeat; CPUs get a budget of their own, for their times do not.
-GPU_PROTOCOL = Protocol(min_repeats=2, max_repeats=60, warm_up_s=0.1)
-CPU_PROTOCOL = Protocol(min_repeats=3, max_repeats=60, warm_up_s=0.1)
+CAMPAIGN_PROTOCOL = Protocol(min_repeats=2, max_repeats=60, warm_up_s=0.1)
+# What the repeats of a launch may take: the times of a GPU repeat better.
 GPU_BUDGET_S, CPU_BUDGET_S = 0.008, 0.02
 _POLL_S = 0.05
 _JOIN_S = 10.0
@@ -191,8 +190,8 @@ def run_campaign(
         total_budget_s: Wall time after which no launch is begun; over 0.
         on_outcome: Called with each row and its outcome, in this process.
         num_workers: Processes that prepare; one a core unless given.
-        budget_s: Wall time that the repeats of a launch may take; by the kind of device unless given.
-        protocol: When a time counts as measured; by the kind of device unless given.
+        budget_s: Wall time that the repeats of a launch may take; by the type of device unless given.
+        protocol: When a time counts as measured; `CAMPAIGN_PROTOCOL` unless given.
         silence_s: How long a worker may prepare one launch.
 
     Raises:
@@ -210,7 +209,7 @@ def run_campaign(
     with tempfile.TemporaryDirectory(prefix="perfvec-", ignore_cleanup_errors=True) as folder:
         plan = CampaignPlan(
             device=device,
-            protocol=protocol or (CPU_PROTOCOL if is_cpu else GPU_PROTOCOL),
+            protocol=protocol or CAMPAIGN_PROTOCOL,
             budget_s=budget,
             deadline_s=time.time() + total_budget_s,
             is_in_rounds=is_cpu,
@@ -399,7 +398,7 @@ class _Crew:
             if since and now - since > limit_s * slack:
                 self._bury(worker, f"{NEVER_ENDS}: the kernel had not ended after {limit_s:g} s")
             elif worker.state in ("preparing", "measuring") and now - worker.heard_s > self._silence_s:
-                self._bury(worker, f"{SILENT} for {self._silence_s:g} s: its compiler or its contents take too long")
+                self._bury(worker, f"{SILENT}: its compiler or its contents take over {self._silence_s:g} s")
 
     def _bury(self, worker: _Worker, cause: str) -> None:
         """End a worker, report the launch in its hands, and leave the rest of its job to others."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from perfvec.launch import Launch
 
-# Initialisers that draw one scalar after the other: what they make for a small buffer is the beginning of what they make
-# for a large one.
+# Initialisers that draw one scalar after the other: what they make for a small buffer is the beginning of what they
+# make for a large one.
 _DRAWN_IN_ORDER = tuple(name for name in PERIODIC if name != "constant")
 
 
@@ -60,5 +60,3 @@ class ContentCache:
         while self._num_bytes > self._most_bytes and len(self._blocks) > 1:
             self._num_bytes -= self._blocks.popitem(last=False)[1].nbytes
         return block
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
 
 import numpy as np
 import pyopencl as cl
@@ -13,7 +13,6 @@ import pyopencl as cl
 # The public Program.build adds options of its own, warns about build logs that are not empty, and may keep a cache
 # on disk that threads and processes contend for. Its public enqueue_copy knows no one-dimensional images.
 from pyopencl._cl import (
-    PooledBuffer,
     _enqueue_copy_buffer_to_image,
     _enqueue_copy_image_to_buffer,
     _enqueue_read_image,
@@ -30,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BUILD_LOG_SHOWN = 4000
-# A buffer of its own, or one from a pool, which may be longer than was asked for.
-DeviceBuffer: TypeAlias = cl.Buffer | PooledBuffer
+# Also one from a pool, which may be longer than was asked for.
+DeviceBuffer: TypeAlias = cl.Buffer
 DeviceMemory: TypeAlias = DeviceBuffer | cl.Image
 _MEMORY_ERRORS = (cl.status_code.MEM_OBJECT_ALLOCATION_FAILURE, cl.status_code.INVALID_BUFFER_SIZE)
 _ARGUMENT_ERRORS = (
@@ -267,7 +266,7 @@ def is_read_only(kernel: cl.Kernel, position: int) -> bool:
         space = kernel.get_arg_info(position, cl.kernel_arg_info.ADDRESS_QUALIFIER)
     except (cl.Error, RuntimeError):  # pyopencl raises the latter without words
         return False
-    is_const = bool(qualifier & cl.kernel_arg_type_qualifier.CONST)
+    is_const = bool(cast("int", qualifier) & cl.kernel_arg_type_qualifier.CONST)
     return is_const or space == cl.kernel_arg_address_qualifier.CONSTANT
 
 
@@ -316,7 +315,7 @@ def download(queue: cl.CommandQueue, buffer: DeviceMemory, contents: HostBuffer)
     """Bring a buffer or image back as scalars of the type that it was filled with."""
     values = np.empty(contents.num_bytes // contents.block.itemsize, contents.block.dtype)
     if contents.image is None:
-        cl.enqueue_copy(queue, values, buffer)
+        cl.enqueue_copy(queue, values, cast("cl.Buffer", buffer))
     else:
         assert isinstance(buffer, cl.Image)
         _enqueue_read_image(queue, buffer, _ORIGIN, _region(contents.image), values)
@@ -326,7 +325,7 @@ def download(queue: cl.CommandQueue, buffer: DeviceMemory, contents: HostBuffer)
 def copy_out(queue: cl.CommandQueue, target: DeviceBuffer, source: DeviceMemory, contents: HostBuffer) -> None:
     """Copy a buffer or an image's texels into a buffer, on the device."""
     if contents.image is None:
-        cl.enqueue_copy(queue, target, source, byte_count=contents.num_bytes)
+        cl.enqueue_copy(queue, target, cast("cl.Buffer", source), byte_count=contents.num_bytes)
     else:
         _enqueue_copy_image_to_buffer(queue, source, target, _ORIGIN, _region(contents.image), 0)
 
@@ -334,6 +333,6 @@ def copy_out(queue: cl.CommandQueue, target: DeviceBuffer, source: DeviceMemory,
 def copy_back(queue: cl.CommandQueue, target: DeviceMemory, source: DeviceBuffer, contents: HostBuffer) -> None:
     """Copy back what `copy_out` copied."""
     if contents.image is None:
-        cl.enqueue_copy(queue, target, source, byte_count=contents.num_bytes)
+        cl.enqueue_copy(queue, cast("cl.Buffer", target), source, byte_count=contents.num_bytes)
     else:
         _enqueue_copy_buffer_to_image(queue, source, target, 0, _ORIGIN, _region(contents.image))

@@ -18,7 +18,7 @@ from perfvec.corpus.draw import Draw
 from perfvec.corpus.generator import GENERATOR_VERSION, GeneratedKernel, generate_kernel
 from perfvec.corpus.ndrange import Demands, Fill, NDRange, deck, fill_of, sample_ndrange
 from perfvec.corpus.normal_form import normal_digest
-from perfvec.corpus.sizing import choose_sizes, draw_target_s, estimate_s
+from perfvec.corpus.sizing import LEAST_S, choose_sizes, draw_target_s, estimate_s
 from perfvec.errors import ConfigError, FormatError
 from perfvec.files import array_of, read_h5, whole_file
 
@@ -37,7 +37,7 @@ _SLACK = "slack"
 _ATTEMPTS = 6
 _CARDS_TRIED = 8
 # Launches that would take longer, by a rough estimate, are not made.
-_LONGEST_S = 0.5
+_LONGEST_S = {"gpu": 0.1, "accelerator": 0.1, "cpu": 0.03}
 _KEPT_KERNELS = 64
 _LOCAL_SIZES = 2  # of a kernel that is built for each; so many that are multiples of the sub-group width, so many not
 
@@ -312,7 +312,7 @@ def _launch(
     local_sizes: Sequence[tuple[int, ...]],
 ) -> LaunchRecipe | None:
     fill, is_multiple = card
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
         ndrange = sample_ndrange(
             draw, device, demands_of(kernel), fill, is_multiple=is_multiple, local_sizes=local_sizes
         )
@@ -320,7 +320,9 @@ def _launch(
         if sizes is None:
             continue
         names = kernel.names(ndrange.global_size, ndrange.local_size, sizes)
-        if estimate_s(kernel, names, device) <= _LONGEST_S:
+        time_s = estimate_s(kernel, names, device)
+        is_too_short = time_s < LEAST_S[device.type] and (device.type == "cpu" or attempt < _ATTEMPTS - 1)
+        if time_s <= _LONGEST_S[device.type] and not is_too_short:
             values = tuple(sizes[name] for name in (*(size.name for size in kernel.sizes), _SLACK))
             return LaunchRecipe(kernel=number, device=row, ndrange=ndrange, sizes=values)
     return None

@@ -227,8 +227,8 @@ class CorpusTimes:
             texts = {name: bytes(array_of(file, name)) for name in _LISTS}
         if corpus_digest and digest != corpus_digest:
             raise FormatError(
-                f"{path} has times of the corpus {digest}, not of {corpus_digest}; give the corpus that was measured, or "
-                "another file for the times"
+                f"{path} has times of the corpus {digest}, not of {corpus_digest}; give the corpus that was measured, "
+                "or another file for the times"
             )
         try:
             return _from_columns(digest, columns, {name: json.loads(text) for name, text in texts.items()})
