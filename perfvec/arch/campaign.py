@@ -58,9 +58,9 @@ REASONS: tuple[tuple[type[PerfVecError], str], ...] = (
 )
 UNEXPECTED = "another error"
 
-CAMPAIGN_PROTOCOL = Protocol(min_repeats=2, max_repeats=60, warm_up_s=0.1)
+CAMPAIGN_PROTOCOL = Protocol(min_repeats=2, max_repeats=40, warm_up_s=0.1)
 # What the repeats of a launch may take: the times of a GPU repeat better.
-GPU_BUDGET_S, CPU_BUDGET_S = 0.008, 0.02
+GPU_BUDGET_S, CPU_BUDGET_S = 0.006, 0.02
 _POLL_S = 0.05
 _JOIN_S = 10.0
 _MOST_FRUITLESS = 3
