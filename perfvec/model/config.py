@@ -15,7 +15,7 @@ class ModelConfig:
     """Shape of the model.
 
     Attributes:
-        encoder: Name of the token encoder: `conv`, `lstm` or `pooled`.
+        encoder: Name of the token encoder: `conv`, `lstm`, `pooled` or `transformer`.
         dim: Coordinates of a vector, the counted ones included.
         token_gates: Gates per unit of an instruction; what is left of `dim` gates the launch's counted resources.
         hidden: Width of the token encoder.

@@ -21,6 +21,9 @@ from perfvec.errors import ConfigError
 # Wide enough that the gates differ from the start. With gates that all start alike, four launches take five times as
 # many steps to fit.
 _GATE_GAIN = 4.0
+# Width of an attention head, and the ratio of the slowest to the fastest of its turning rates, for windows of 256.
+_HEAD_WIDTH = 16
+_ROTARY_BASE = 1000.0
 
 
 class AbstractEncoder(nn.Module, ABC):
@@ -118,10 +121,36 @@ class LSTMEncoder(AbstractEncoder):
         return self.head(hidden_BTH)
 
 
-ENCODERS: dict[str, type[ConvEncoder] | type[LSTMEncoder] | type[PooledEncoder]] = {
+@final
+class TransformerEncoder(AbstractEncoder):
+    """Causal self-attention (Vaswani et al. 2017), normalised before each part, with rotary positions.
+
+    Rotary positions (Su et al. 2021) tell how far apart two instructions are, not where in the window they stand, so a
+    loop body looks alike wherever a window begins.
+    """
+
+    def __init__(
+        self, *, num_features: int, num_profile: int, num_gates: int, hidden: int, layers: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.embed = _TokenEmbedding(num_features, num_profile, hidden)
+        self.blocks = nn.ModuleList(_AttentionBlock(hidden, dropout=dropout) for _ in range(layers))
+        self.head = GateHead(hidden, num_gates)
+
+    def forward(self, features_BTF: Tensor, profile_BC: Tensor, lengths_B: Tensor) -> Tensor:  # noqa: ARG002
+        """See `AbstractEncoder.forward`."""
+        # Padding comes last and attention only looks back, so no mask of lengths is needed.
+        hidden_BTH = self.embed(features_BTF, profile_BC)
+        for block in self.blocks:
+            hidden_BTH = block(hidden_BTH)
+        return self.head(hidden_BTH)
+
+
+ENCODERS: dict[str, type[ConvEncoder] | type[LSTMEncoder] | type[PooledEncoder] | type[TransformerEncoder]] = {
     "conv": ConvEncoder,
     "lstm": LSTMEncoder,
     "pooled": PooledEncoder,
+    "transformer": TransformerEncoder,
 }
 
 
@@ -131,7 +160,7 @@ def make_encoder(
     """Make the encoder of that name.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is none, or its width does not divide into heads.
     """
     if name not in ENCODERS:
         raise ConfigError(f"there is no encoder {name!r}; choose one of {', '.join(sorted(ENCODERS))}")
@@ -178,3 +207,38 @@ class _GatedBlock(nn.Module):
         padded = functional.pad(normal_BTH, (0, 0, reach, 0))
         shifted = [padded[:, reach - i * self.dilation :][:, :num_tokens] for i in range(self.taps)]
         return hidden_BTH + self.dropout(functional.glu(self.mix(torch.cat(shifted, dim=-1)), dim=-1))
+
+
+class _AttentionBlock(nn.Module):
+    """hidden + attention(hidden), then hidden + GLU network(hidden)."""
+
+    def __init__(self, hidden: int, *, dropout: float) -> None:
+        super().__init__()
+        if hidden % _HEAD_WIDTH:
+            raise ConfigError(
+                f"model setting hidden is {hidden}; the transformer encoder needs a multiple of {_HEAD_WIDTH}, its "
+                "width of a head"
+            )
+        self.attention_norm = nn.LayerNorm(hidden)
+        self.inputs = nn.Linear(hidden, 3 * hidden)
+        self.output = nn.Linear(hidden, hidden)
+        self.network_norm = nn.LayerNorm(hidden)
+        self.network = nn.Sequential(nn.Linear(hidden, 4 * hidden), nn.GLU(), nn.Linear(2 * hidden, hidden))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, hidden_BTH: Tensor) -> Tensor:
+        heads = self.inputs(self.attention_norm(hidden_BTH)).unflatten(-1, (3, -1, _HEAD_WIDTH))
+        query, key, value = (part.transpose(1, 2) for part in heads.unbind(dim=2))
+        seen = functional.scaled_dot_product_attention(rotate_by_place(query), rotate_by_place(key), value, is_causal=True)
+        hidden_BTH = hidden_BTH + self.dropout(self.output(seen.transpose(1, 2).flatten(2)))
+        return hidden_BTH + self.dropout(self.network(self.network_norm(hidden_BTH)))
+
+
+def rotate_by_place(heads: Tensor) -> Tensor:
+    """Turn pairs of entries (batch, head, T, width) by angles that grow with the place, slower from pair to pair."""
+    length, width = heads.shape[-2:]
+    rates = _ROTARY_BASE ** -torch.arange(0, 1, 2 / width, device=heads.device)
+    angles = torch.arange(length, device=heads.device)[:, None] * rates
+    first, second = heads.float().chunk(2, dim=-1)
+    cosine, sine = angles.cos(), angles.sin()
+    return torch.cat([first * cosine - second * sine, first * sine + second * cosine], dim=-1).to(heads.dtype)

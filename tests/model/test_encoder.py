@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from perfvec.errors import ConfigError
-from perfvec.model.encoder import ENCODERS, make_encoder
+from perfvec.model.encoder import ENCODERS, make_encoder, rotate_by_place
 
 SIZES = {"num_features": 5, "num_profile": 3, "num_gates": 7, "hidden": 16, "layers": 2, "dropout": 0.1}
 
@@ -54,7 +54,7 @@ def test_the_profile_matters(encoder):
     assert not torch.allclose(encoder(features, profile, lengths), encoder(features, profile + 1.0, lengths))
 
 
-@pytest.mark.parametrize(("name", "sees_history"), [("conv", True), ("lstm", True), ("pooled", False)])
+@pytest.mark.parametrize(("name", "sees_history"), [("conv", True), ("lstm", True), ("transformer", True), ("pooled", False)])
 def test_only_sequence_encoders_see_earlier_instructions(name, sees_history):
     torch.manual_seed(0)
     encoder = make_encoder(name, **SIZES).eval()
@@ -67,5 +67,20 @@ def test_only_sequence_encoders_see_earlier_instructions(name, sees_history):
 
 
 def test_an_unknown_encoder_is_refused_with_the_names_there_are():
-    with pytest.raises(ConfigError, match=r"no encoder 'rnn'; choose one of conv, lstm, pooled"):
+    with pytest.raises(ConfigError, match=r"no encoder 'rnn'; choose one of conv, lstm, pooled, transformer"):
         make_encoder("rnn", **SIZES)
+
+
+def test_rotary_products_depend_on_the_distance_of_places_alone():
+    generator = torch.Generator().manual_seed(2)
+    query, key = torch.randn(2, 1, 1, 1, 16, generator=generator).expand(-1, -1, -1, 30, -1)
+    products = (rotate_by_place(query) @ rotate_by_place(key).mT)[0, 0]
+    for distance in (0, 1, 7, -3):
+        diagonal = products.diagonal(distance)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal))
+    assert len(torch.unique(products[0].round(decimals=3))) > 20
+
+
+def test_a_transformer_whose_width_gives_no_whole_heads_is_refused():
+    with pytest.raises(ConfigError, match=r"hidden is 20; .* multiple of 16"):
+        make_encoder("transformer", **{**SIZES, "hidden": 20})

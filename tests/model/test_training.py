@@ -34,7 +34,7 @@ def times_of(model, launches):
     return predict(model.encode(launches), model.devices.vectors)
 
 
-@pytest.mark.parametrize("encoder", ["conv", "lstm", "pooled"])
+@pytest.mark.parametrize("encoder", ["conv", "lstm", "pooled", "transformer"])
 def test_four_samples_are_overfitted(encoder, tmp_path):
     four = make_training_set(num_launches=4, num_families=4, num_devices=3, noise=0.0, seed=7)
     config = replace(

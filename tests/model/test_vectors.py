@@ -16,7 +16,7 @@ from tests.model.synthetic_launches import SCHEMA, make_training_set
 SINGLE = 2e-6
 
 
-@pytest.fixture(scope="module", params=["conv", "lstm", "pooled"])
+@pytest.fixture(scope="module", params=["conv", "lstm", "pooled", "transformer"])
 def encoder(request):
     torch.manual_seed(0)
     return ProgramEncoder(SCHEMA, ModelConfig(encoder=request.param, hidden=16)).eval()
