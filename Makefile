@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace bench-sampling bench-corpus bench-calibrate conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-sampling bench-corpus bench-calibrate bench-model conformance opencl piglit clean
 
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
@@ -37,6 +37,10 @@ bench-corpus: $(VENV)/installed
 # A device's posterior from 100 launches, and the choice of the next of 10,000.
 bench-calibrate: $(VENV)/installed
 	$(BIN)/python experiments/bench/calibrate.py
+
+# How fast the shipped model encodes and predicts, beside PerfVec's reference encoder.
+bench-model: $(VENV)/installed
+	$(BIN)/python -m experiments.bench.model
 
 # OpenCL program tests that others wrote, on our executor, Oclgrind and PoCL; ends in one line of JSON.
 conformance: $(VENV)/installed opencl piglit

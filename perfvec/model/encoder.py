@@ -229,7 +229,9 @@ class _AttentionBlock(nn.Module):
     def forward(self, hidden_BTH: Tensor) -> Tensor:
         heads = self.inputs(self.attention_norm(hidden_BTH)).unflatten(-1, (3, -1, _HEAD_WIDTH))
         query, key, value = (part.transpose(1, 2) for part in heads.unbind(dim=2))
-        seen = functional.scaled_dot_product_attention(rotate_by_place(query), rotate_by_place(key), value, is_causal=True)
+        seen = functional.scaled_dot_product_attention(
+            rotate_by_place(query), rotate_by_place(key), value, is_causal=True
+        )
         hidden_BTH = hidden_BTH + self.dropout(self.output(seen.transpose(1, 2).flatten(2)))
         return hidden_BTH + self.dropout(self.network(self.network_norm(hidden_BTH)))
 

@@ -54,7 +54,9 @@ def test_the_profile_matters(encoder):
     assert not torch.allclose(encoder(features, profile, lengths), encoder(features, profile + 1.0, lengths))
 
 
-@pytest.mark.parametrize(("name", "sees_history"), [("conv", True), ("lstm", True), ("transformer", True), ("pooled", False)])
+@pytest.mark.parametrize(
+    ("name", "sees_history"), [("conv", True), ("lstm", True), ("transformer", True), ("pooled", False)]
+)
 def test_only_sequence_encoders_see_earlier_instructions(name, sees_history):
     torch.manual_seed(0)
     encoder = make_encoder(name, **SIZES).eval()
