@@ -23,8 +23,8 @@ from torch import nn
 
 from experiments.bench.trace import LAUNCHES, find
 from perfvec.apply.encoding import launch_input
-from perfvec.model.vectors import predict
 from perfvec.apply.predicting import load_model
+from perfvec.model.vectors import predict
 from perfvec.program.tracer import trace_launch
 
 if TYPE_CHECKING:

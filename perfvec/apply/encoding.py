@@ -44,7 +44,7 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
         FormatError: The trace was made with another pass pipeline.
         ModelError: The trace is empty.
     """
-    from perfvec.model.window_sampling import sample_windows
+    from perfvec.model.window_sampling import WindowSampler
     from perfvec.program.counts import count_window_units, unit_tables
     from perfvec.program.features import make_features
     from perfvec.program.frontend import PIPELINE_VERSION
@@ -61,11 +61,12 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
     window_units = count_window_units(trace, tables)
     units = np.column_stack([window_units, np.diff(trace.window_start)])
     most = trace.num_windows if most_windows is None else most_windows
-    choice = sample_windows(tables.window_weight, most, np.random.default_rng(0), units=units)
+    sampler = WindowSampler(tables.window_weight, units, np.array([0, trace.num_windows]), most)
+    choice = sampler.draw(np.array([0]), np.random.default_rng(0))
     features = make_features(trace, choice.windows, tables=tables, window_units=window_units)
     # The last unit is the instruction itself, which has no column: its factor goes into the weights.
-    *unit_scale, instruction_scale = choice.unit_scale
-    return LaunchInput(
+    *unit_scale, instruction_scale = choice.unit_scale[0]
+    return LaunchInput.from_tokens(
         schema=feature_schema(),
         token_features=features.token_features,
         token_units=(features.token_units * (np.array(unit_scale) / instruction_scale)).astype(np.float32),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT = "perfvec-features"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _PACKAGE = Path(__file__).resolve().parent.parent
 _CODE = (
     "program/**/*.py",
@@ -48,8 +48,9 @@ _CODE = (
     "apply/encoding.py",
 )
 _UNITS = {
-    "token_features": "see FEATURE_NAMES",
-    "token_units": "see TOKEN_UNITS",
+    "row_features": "see FEATURE_NAMES",
+    "row_units": "see TOKEN_UNITS",
+    "token_row": "row",
     "window_start": "token",
     "window_weight": "execution",
     "context": "see CONTEXT_NAMES",

@@ -188,8 +188,8 @@ def aggregate_features(launches: Sequence[LaunchInput]) -> NDArray[np.float64]:
     """
     rows: list[NDArray[np.float64]] = []
     for launch in launches:
-        weight = launch.token_weight
-        mean = weight @ launch.token_features.astype(np.float64) / max(float(weight.sum()), 1e-300)
+        weight = launch.row_weight
+        mean = weight @ launch.row_features.astype(np.float64) / max(float(weight.sum()), 1e-300)
         rows.append(np.concatenate([launch_profile(launch), np.log1p(launch.resources), mean], dtype=np.float64))
     return np.stack(rows)
 

@@ -47,16 +47,21 @@ class Normaliser(nn.Module):
         self.register_buffer("mean", torch.zeros(size))
         self.register_buffer("deviation", torch.ones(size))
 
-    def fit(self, pieces: Sequence[NDArray[np.float32]]) -> None:
+    def fit(self, pieces: Sequence[NDArray[np.float32]], weights: Sequence[NDArray[np.float64]] | None = None) -> None:
         """Take mean and deviation from all rows of several arrays `(n, size)`.
 
         The arrays of a whole corpus are never joined: they would not fit in memory twice. A column that never varies
         keeps deviation 1.
+
+        Args:
+            pieces: The arrays.
+            weights: How much each row counts, `(n,)` for each array; all alike where it is None.
         """
-        count = sum(len(piece) for piece in pieces)
-        mean = sum(piece.sum(axis=0, dtype=np.float64) for piece in pieces) / count
-        square = sum(np.square(piece - mean).sum(axis=0) for piece in pieces)
-        deviation = np.sqrt(square / count)
+        counts = [np.ones(len(piece)) for piece in pieces] if weights is None else weights
+        total = sum(count.sum() for count in counts)
+        mean = sum(count @ piece for count, piece in zip(counts, pieces, strict=True)) / total
+        square = sum(count @ np.square(piece - mean) for count, piece in zip(counts, pieces, strict=True))
+        deviation = np.sqrt(square / total)
         # Rounding leaves a constant column with a tiny deviation; dividing by it would blow rounding up.
         is_constant = deviation <= 1e-6 * np.maximum(np.abs(mean), 1.0)
         self.mean.copy_(torch.from_numpy(mean))

@@ -28,13 +28,13 @@ from torch.optim.swa_utils import AveragedModel
 
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
-from perfvec.model.batching import LaunchBatch, make_batch
+from perfvec.model.batching import LaunchBatch, PackedLaunches
 from perfvec.model.devices import DeviceBank
 from perfvec.model.launch_input import launch_profile
 from perfvec.model.program_encoder import ProgramEncoder
 from perfvec.model.training_set import TrainingSet, split_families
 from perfvec.model.weights import TrainedModel
-from perfvec.model.window_sampling import sample_windows, window_units
+from perfvec.model.window_sampling import WindowSampler
 from perfvec.version import __version__
 
 if TYPE_CHECKING:
@@ -71,72 +71,56 @@ class TrainingBatch:
     log_times_NM: Tensor
     weight_NM: Tensor
 
-    def to(self, device: torch.device | str) -> TrainingBatch:
-        """The same batch on another device."""
-        return TrainingBatch(
-            launches=self.launches.to(device),
-            log_times_NM=self.log_times_NM.to(device),
-            weight_NM=self.weight_NM.to(device),
-        )
-
 
 @final
 class BatchStream:
     """The batches of one pass, made as they are asked for. An iterable of our own: workers would copy all launches."""
 
     def __init__(
-        self, dataset: TrainingSet, config: TrainingConfig, weights: NDArray[np.float64], *, epoch: int | None
+        self,
+        dataset: TrainingSet,
+        config: TrainingConfig,
+        weights: NDArray[np.float64],
+        *,
+        is_shuffled: bool,
+        device: torch.device,
     ) -> None:
-        """Prepare a pass.
+        """Prepare to make batches.
 
         Args:
             dataset: Launches and times.
             config: Batch size, windows and seed.
             weights: Weight of each measurement, `(N, M)`.
-            epoch: Which order and windows; None for the fixed ones of validation.
+            is_shuffled: Draw order and windows anew for each `epoch`; else they are the same each time.
+            device: Where batches are to be made.
         """
-        self.dataset = dataset
         self.config = config
-        self.weights = weights
-        self.epoch = epoch
-        self.profiles = np.stack([launch_profile(launch) for launch in dataset.launches])
-        self.units = [window_units(launch) for launch in dataset.launches]
+        self.is_shuffled = is_shuffled
+        self.epoch = 0
+        self._packed = PackedLaunches(dataset.launches, device=device)
+        self._sampler = WindowSampler(
+            self._packed.window_weight,
+            self._packed.window_units,
+            self._packed.launch_window,
+            config.windows_per_launch,
+        )
+        times = np.where(np.isnan(dataset.times), 1.0, dataset.times)
+        self._log_times_NM = torch.from_numpy(np.log(times)).to(device)
+        self._weight_NM = torch.from_numpy(weights).to(device)
 
     def __len__(self) -> int:
-        return math.ceil(len(self.dataset.launches) / self.config.batch_launches)
+        return math.ceil(len(self._packed) / self.config.batch_launches)
 
     def __iter__(self) -> Iterator[TrainingBatch]:
-        rng = np.random.default_rng((self.config.seed, 0 if self.epoch is None else self.epoch + 1))
-        count = len(self.dataset.launches)
-        order = np.arange(count) if self.epoch is None else rng.permutation(count)
+        rng = np.random.default_rng((self.config.seed, self.epoch + 1 if self.is_shuffled else 0))
+        order = rng.permutation(len(self._packed)) if self.is_shuffled else np.arange(len(self._packed))
         for rows in np.array_split(order, len(self)):
-            launches = [self.dataset.launches[row] for row in rows]
-            choices = [
-                sample_windows(
-                    self.dataset.launches[row].window_weight, self.config.windows_per_launch, rng, units=self.units[row]
-                )
-                for row in rows
-            ]
-            times = self.dataset.times[rows]
+            place = torch.from_numpy(rows).to(self._packed.device)
             yield TrainingBatch(
-                launches=make_batch(launches, self.profiles[rows], choices),
-                log_times_NM=torch.from_numpy(np.log(np.where(np.isnan(times), 1.0, times))),
-                weight_NM=torch.from_numpy(self.weights[rows]),
+                launches=self._packed.batch(rows, self._sampler.draw(rows, rng)),
+                log_times_NM=self._log_times_NM[place],
+                weight_NM=self._weight_NM[place],
             )
-
-
-@final
-class FixedBatches:
-    """Batches kept in memory. A bare tuple of them would be taken for a tuple of data loaders."""
-
-    def __init__(self, batches: tuple[TrainingBatch, ...]) -> None:
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[TrainingBatch]:
-        return iter(self.batches)
 
 
 @final
@@ -151,11 +135,12 @@ class LaunchData(lightning.LightningDataModule):
         )
         weights = dataset.weights(typical_spread=config.typical_spread, family_balance=config.family_balance)
         self.train_set = dataset.subset(train_rows)
-        self._training = BatchStream(self.train_set, config, weights[train_rows], epoch=0)
+        device = torch.device(accelerator(config))
+        self._training = BatchStream(self.train_set, config, weights[train_rows], is_shuffled=True, device=device)
         self.has_validation = len(validation_rows) > 0 and bool(weights[validation_rows].any())
         self.validation_set = dataset.subset(validation_rows) if self.has_validation else self.train_set
-        self._validation = FixedBatches(
-            tuple(BatchStream(self.validation_set, config, weights[validation_rows], epoch=None))
+        self._validation = (
+            BatchStream(self.validation_set, config, weights[validation_rows], is_shuffled=False, device=device)
             if self.has_validation
             else ()
         )
@@ -165,9 +150,25 @@ class LaunchData(lightning.LightningDataModule):
         self._training.epoch = self.trainer.current_epoch if self.trainer is not None else 0
         return self._training
 
-    def val_dataloader(self) -> FixedBatches:
+    def val_dataloader(self) -> BatchStream | tuple[()]:
         """The same batches each time; none where there is no family to spare."""
         return self._validation
+
+    def transfer_batch_to_device(
+        self,
+        batch: TrainingBatch,
+        device: torch.device,  # noqa: ARG002
+        dataloader_idx: int,  # noqa: ARG002
+    ) -> TrainingBatch:
+        """As it is: batches are made where they are needed."""
+        return batch
+
+
+def accelerator(config: TrainingConfig) -> str:
+    """`cuda` or `cpu`, whichever the configuration asks for or there is."""
+    if config.accelerator != "auto":
+        return config.accelerator
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 @final
@@ -297,7 +298,10 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         schema = dataset.launches[0].schema
         data = LaunchData(dataset, config)
         encoder = ProgramEncoder(schema, config.model)
-        encoder.feature_norm.fit([launch.token_features for launch in data.train_set.launches])
+        encoder.feature_norm.fit(
+            [launch.row_features for launch in data.train_set.launches],
+            [np.bincount(launch.token_row).astype(np.float64) for launch in data.train_set.launches],
+        )
         encoder.profile_norm.fit([launch_profile(launch)[None] for launch in data.train_set.launches])
         network = Network(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout))
         module = TrainingModule(network, config)
@@ -330,10 +334,9 @@ def _fit(module: TrainingModule, data: LaunchData, folder: Path) -> None:
         # `last` comes after what it has to remember the state of.
         stop = EarlyStopping(_MONITOR, patience=config.patience, check_on_train_epoch_end=False)
         callbacks = [stop, best, last]
-    has_cuda = torch.cuda.is_available()
     steps = len(data.train_dataloader())
     trainer = lightning.Trainer(
-        accelerator=("cuda" if has_cuda else "cpu") if config.accelerator == "auto" else config.accelerator,
+        accelerator=accelerator(config),
         devices=1,
         precision=config.precision,
         max_epochs=config.epochs,

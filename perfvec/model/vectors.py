@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from perfvec.errors import ModelError
-from perfvec.model.batching import make_batch
+from perfvec.model.batching import PackedLaunches
 from perfvec.model.launch_input import launch_profile
-from perfvec.model.window_sampling import all_windows
 from perfvec.resources import NUM_RESOURCES
 
 if TYPE_CHECKING:
@@ -66,9 +65,9 @@ def encode(
     vectors: list[NDArray[np.float64]] = []
     with torch.inference_mode():
         for start, stop in _groups([launch.num_tokens for launch in launches]):
-            group = launches[start:stop]
-            batch = make_batch(group, profiles[start:stop], [all_windows(launch) for launch in group])
-            vectors.append(encoder(batch.to(device)).cpu().numpy())
+            packed = PackedLaunches(launches[start:stop], profiles=profiles[start:stop], device=device)
+            batch = packed.batch(np.arange(len(packed)), packed.all_windows())
+            vectors.append(encoder(batch).cpu().numpy())
     return np.concatenate(vectors)
 
 
@@ -87,7 +86,8 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
     device = next(encoder.buffers()).device
     token_TL = np.zeros((launch.num_tokens, layout.num_token_coordinates))
     with torch.inference_mode():
-        batch = make_batch([launch], launch_profile(launch)[None], [all_windows(launch)]).to(device)
+        packed = PackedLaunches([launch], device=device)
+        batch = packed.batch(np.array([0]), packed.all_windows())
         profile_NC = encoder.normal_profile(batch.profile_NC)
         for bucket in batch.buckets:
             coordinates_BTL = encoder.token_coordinates(bucket, profile_NC).double().cpu().numpy()

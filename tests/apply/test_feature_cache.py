@@ -48,7 +48,7 @@ def test_features_read_back_as_they_were_made(tmp_path: Path):
     cache.write(entry.launch.digest, found)
     again = cache.read(entry.launch.digest, name="mine")
     assert isinstance(again, LaunchInput)
-    for name in ("token_features", "token_units", "window_start", "window_weight", "context", "resources"):
+    for name in ("row_features", "row_units", "token_row", "window_start", "window_weight", "context", "resources"):
         assert np.array_equal(getattr(found, name), getattr(again, name))
         assert getattr(found, name).dtype == getattr(again, name).dtype
 

@@ -149,7 +149,7 @@ def _launch(family, rng, name):
     )
     units = _units(tokens)
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    launch = LaunchInput(
+    launch = LaunchInput.from_tokens(
         schema=SCHEMA,
         token_features=_features(tokens),
         token_units=units.astype(np.float32),

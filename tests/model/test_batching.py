@@ -1,10 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from perfvec.model.batching import make_batch
-from perfvec.model.launch_input import launch_profile
-from perfvec.model.window_sampling import WindowChoice, all_windows, sample_windows, window_units
+from perfvec.model.batching import PackedLaunches
+from perfvec.model.window_sampling import WindowSampler, window_units
 from tests.model.synthetic_launches import make_training_set
 
 
@@ -14,19 +15,24 @@ def launches():
 
 
 def batch_of(launches, **options):
-    profiles = np.stack([launch_profile(launch) for launch in launches])
-    return make_batch(launches, profiles, [all_windows(launch) for launch in launches], **options)
+    packed = PackedLaunches(launches)
+    return packed, packed.batch(np.arange(len(launches)), packed.all_windows(), **options)
+
+
+def sampler_of(launches, num_windows):
+    packed = PackedLaunches(launches)
+    return packed, WindowSampler(packed.window_weight, packed.window_units, packed.launch_window, num_windows)
 
 
 @pytest.mark.parametrize("max_tokens", [1, 300, 16384])
 def test_every_window_is_in_one_bucket_with_its_tokens(launches, max_tokens):
-    batch = batch_of(launches, max_tokens=max_tokens)
+    packed, batch = batch_of(launches, max_tokens=max_tokens)
     seen = []
     for bucket in batch.buckets:
         assert bucket.features_BTF.shape[0] == 1 or bucket.features_BTF[..., 0].numel() <= max_tokens
         for row in range(len(bucket.lengths_B)):
-            index, window = int(bucket.launch_B[row]), int(bucket.window_B[row])
-            length = int(bucket.lengths_B[row])
+            index, length = int(bucket.launch_B[row]), int(bucket.lengths_B[row])
+            window = int(bucket.window_B[row]) - packed.launch_window[index]
             launch = launches[index]
             start, stop = launch.window_start[window], launch.window_start[window + 1]
             assert length == stop - start
@@ -39,50 +45,59 @@ def test_every_window_is_in_one_bucket_with_its_tokens(launches, max_tokens):
     assert sorted(seen) == [(i, w) for i, launch in enumerate(launches) for w in range(launch.num_windows)]
 
 
+def test_launches_come_in_the_order_asked_for(launches):
+    packed, sampler = sampler_of(launches, 10_000)
+    rows = np.array([4, 1])
+    batch = packed.batch(rows, sampler.draw(rows, np.random.default_rng(0)))
+    np.testing.assert_array_equal(batch.resources_NK, np.stack([launches[row].resources for row in rows]))
+    for place, row in enumerate(rows):
+        weights = torch.cat([bucket.weight_B[bucket.launch_B == place] for bucket in batch.buckets])
+        assert sorted(weights.tolist()) == sorted(launches[row].window_weight.tolist())
+
+
 def test_little_is_padding(launches):
-    for bucket in batch_of(launches).buckets:
+    for bucket in batch_of(launches)[1].buckets:
         assert bucket.lengths_B.min() >= 0.7 * bucket.features_BTF.shape[1]
 
 
 def test_double_precision_where_it_counts(launches):
-    batch = batch_of(launches)
+    batch = batch_of(launches)[1]
     assert batch.resources_NK.dtype == batch.buckets[0].weight_B.dtype == torch.float64
 
 
 def test_few_windows_are_all_taken(launches):
-    choice = sample_windows(
-        launches[0].window_weight, 10_000, np.random.default_rng(0), units=window_units(launches[0])
-    )
-    assert (choice.unit_scale == 1).all()
-    np.testing.assert_array_equal(choice.weights, launches[0].window_weight)
+    packed, sampler = sampler_of(launches, 10_000)
+    choice, every = sampler.draw(np.arange(6), np.random.default_rng(0)), packed.all_windows()
+    np.testing.assert_allclose(choice.unit_scale, 1, rtol=1e-12)
+    for name in ("windows", "launches", "weights"):
+        np.testing.assert_array_equal(getattr(choice, name), getattr(every, name))
 
 
 def test_sampling_takes_as_many_as_asked_and_has_no_bias(launches):
-    launch = max(launches, key=lambda one: one.num_windows)
-    assert launch.num_windows > 4
+    packed, sampler = sampler_of(launches, 3)
+    assert np.diff(packed.launch_window).min() >= 3 and np.diff(packed.launch_window).max() > 4
     rng = np.random.default_rng(0)
-    total = np.zeros(launch.num_windows)
+    total = np.zeros(len(packed.window_weight))
     draws = 4000
     for _ in range(draws):
-        choice = sample_windows(launch.window_weight, 4, rng, units=window_units(launch))
-        assert isinstance(choice, WindowChoice) and len(choice.windows) == 4
+        choice = sampler.draw(np.arange(6), rng)
+        assert np.bincount(choice.launches).tolist() == [3] * 6
         total[choice.windows] += choice.weights
     # A window drawn with probability q has relative deviation sqrt((1 − q) ÷ q ÷ draws); six of them.
-    size = launch.window_weight * launch.window_lengths
-    probability = np.minimum(1, 4 * size / size.sum())
-    tolerance = 6 * np.sqrt(1 / probability / draws)
-    assert (np.abs(total / draws / launch.window_weight - 1) < tolerance).all()
+    for launch, start in zip(launches, packed.launch_window[:-1], strict=True):
+        size = launch.window_weight * launch.window_lengths
+        tolerance = 6 * np.sqrt(1 / np.minimum(1, 3 * size / size.sum()) / draws)
+        mean = total[start : start + launch.num_windows] / draws
+        assert (np.abs(mean / launch.window_weight - 1) < tolerance).all()
 
 
-def test_the_heaviest_windows_are_always_drawn():
-    from dataclasses import replace
-
-    launch = max(make_training_set(num_launches=9, num_families=9, num_devices=1).launches, key=lambda x: x.num_windows)
+def test_the_heaviest_windows_are_always_drawn(launches):
+    launch = max(launches, key=lambda one: one.num_windows)
     weight = np.ones(launch.num_windows)
     weight[2] = 1e9
-    launch = replace(launch, window_weight=weight)
+    _, sampler = sampler_of([replace(launch, window_weight=weight)], 3)
     for seed in range(20):
-        choice = sample_windows(launch.window_weight, 3, np.random.default_rng(seed), units=window_units(launch))
+        choice = sampler.draw(np.array([0]), np.random.default_rng(seed))
         assert choice.weights[choice.windows.tolist().index(2)] == pytest.approx(1e9, rel=1e-12)
 
 
@@ -96,10 +111,15 @@ def test_units_of_a_window_are_the_sum_over_its_tokens(launches):
 
 
 def test_drawn_windows_have_the_whole_launchs_units(launches):
-    launch = max(launches, key=lambda one: one.num_windows)
-    total = launch.token_weight @ np.concatenate([launch.token_units, np.ones((launch.num_tokens, 1))], axis=1)
-    choice = sample_windows(launch.window_weight, 4, np.random.default_rng(1), units=window_units(launch))
-    batch = make_batch([launch], launch_profile(launch)[None], [choice])
-    drawn = sum(torch.einsum("btv,b->v", bucket.units_BTV.double(), bucket.weight_B) for bucket in batch.buckets)
-    # Every window of this truth uses every unit that the kernel uses. Units are single precision.
-    np.testing.assert_allclose(drawn, total, rtol=1e-5)
+    packed, sampler = sampler_of(launches, 4)
+    rows = np.array([5, 2])
+    batch = packed.batch(rows, sampler.draw(rows, np.random.default_rng(1)))
+    for place, row in enumerate(rows):
+        launch = launches[row]
+        total = launch.token_weight @ np.concatenate([launch.token_units, np.ones((launch.num_tokens, 1))], axis=1)
+        drawn = sum(
+            torch.einsum("btv,b->v", bucket.units_BTV.double(), bucket.weight_B * (bucket.launch_B == place))
+            for bucket in batch.buckets
+        )
+        # Every window of this truth uses every unit that the kernel uses. Units are single precision.
+        np.testing.assert_allclose(drawn, total, rtol=1e-5)

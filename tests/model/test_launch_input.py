@@ -24,7 +24,7 @@ def small_launch(**changes):
         "resources": resources,
         "name": "gemm",
     }
-    return LaunchInput(**(values | changes))
+    return LaunchInput.from_tokens(**(values | changes))
 
 
 def test_token_weight_repeats_the_window_weight():
@@ -43,13 +43,17 @@ def test_profile_is_context_mix_and_size():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"token_features": np.zeros((0, 2), np.float32)}, "gemm has an empty trace"),
+        (
+            {"token_features": np.zeros((0, 2), np.float32), "token_units": np.zeros((0, 1), np.float32)},
+            "gemm has an empty trace",
+        ),
+        ({"token_features": np.zeros((2, 2), np.float32)}, "2 tokens have features and 3 have units"),
         ({"window_start": np.array([0]), "window_weight": np.zeros(0)}, "empty trace: 3 tokens in 0 windows"),
-        ({"token_features": np.full((3, 2), np.nan, np.float32)}, "token_features has a value that is not finite"),
+        ({"token_features": np.full((3, 2), np.nan, np.float32)}, "row_features has a value that is not finite"),
         ({"context": np.array([np.inf], np.float32)}, "context has a value that is not finite"),
-        ({"token_units": np.full((3, 1), -1, np.float32)}, "token_units has a negative value"),
+        ({"token_units": np.full((3, 1), -1, np.float32)}, "row_units has a negative value"),
         ({"window_weight": np.array([1.0, -1.0])}, "window_weight has a negative value"),
-        ({"token_units": np.ones((3, 2), np.float32)}, r"token_units has shape \(3, 2\)"),
+        ({"token_units": np.ones((3, 2), np.float32)}, r"row_units has shape \(1, 2\)"),
         ({"resources": np.zeros(3)}, "resources has shape"),
         ({"resources": np.zeros(NUM_RESOURCES)}, "counts no resource at all"),
         ({"window_start": np.array([0, 2, 2])}, "must rise from 0"),
@@ -60,6 +64,23 @@ def test_profile_is_context_mix_and_size():
 def test_malformed_launches_are_refused(changes, message):
     with pytest.raises(ModelError, match=message):
         small_launch(**changes)
+
+
+def test_tokens_that_look_alike_share_a_row():
+    rng = np.random.default_rng(0)
+    distinct = rng.normal(size=(40, 2)).astype(np.float32)
+    order = np.concatenate([np.arange(40), rng.integers(0, 40, 160)])
+    units = (order[:, None] % 3).astype(np.float32)
+    launch = small_launch(token_features=distinct[order // 2], token_units=units, window_start=np.array([0, 150, 200]))
+    assert len(launch.row_features) == len(set(zip((order // 2).tolist(), (order % 3).tolist(), strict=True)))
+    assert np.array_equal(launch.token_features, distinct[order // 2]) and np.array_equal(launch.token_units, units)
+    mean = launch.row_weight @ launch.row_features
+    np.testing.assert_allclose(mean, launch.token_weight @ launch.token_features, rtol=1e-5)
+
+
+def test_a_token_without_a_row_is_refused():
+    with pytest.raises(ModelError, match="token_row names row 5 of 1"):
+        replace(small_launch(), token_row=np.array([0, 5, 0], np.int32))
 
 
 def test_a_window_longer_than_256_is_refused():

@@ -166,15 +166,16 @@ def test_missing_measurements_do_not_enter(dataset, tmp_path):
 def test_two_passes_differ_and_a_pass_repeats(dataset):
     weights = np.ones_like(dataset.times)
 
-    def order(epoch):
-        stream = BatchStream(dataset, SMALL, weights, epoch=epoch)
+    def order(epoch, *, is_shuffled=True):
+        stream = BatchStream(dataset, SMALL, weights, is_shuffled=is_shuffled, device=torch.device("cpu"))
+        stream.epoch = epoch
         batches = list(stream)
         assert len(batches) == len(stream) == 3
         return np.concatenate([batch.log_times_NM.numpy() for batch in batches])
 
     np.testing.assert_array_equal(order(0), order(0))
     assert not np.array_equal(order(0), order(1))
-    np.testing.assert_array_equal(order(None), np.log(dataset.times))
+    np.testing.assert_array_equal(order(3, is_shuffled=False), np.log(dataset.times))
     np.testing.assert_array_equal(np.sort(order(0), axis=0), np.sort(np.log(dataset.times), axis=0))
 
 

@@ -33,8 +33,7 @@ def part_of(launch: LaunchInput, windows: np.ndarray, share: float) -> LaunchInp
     tokens = np.concatenate([np.arange(launch.window_start[w], launch.window_start[w + 1]) for w in windows])
     return replace(
         launch,
-        token_features=launch.token_features[tokens],
-        token_units=launch.token_units[tokens],
+        token_row=launch.token_row[tokens],
         window_start=np.concatenate([[0], np.cumsum(lengths)]),
         window_weight=launch.window_weight[windows],
         resources=share * launch.resources,
