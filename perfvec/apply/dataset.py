@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.apply.feature_cache import FeatureCache, fill
+from perfvec.apply.feature_cache import FeatureCache, fill, read_all
 from perfvec.arch.datasheet import seconds_per_unit
 from perfvec.arch.device import find_device, load_devices
 from perfvec.errors import ModelError
@@ -110,9 +110,10 @@ def make_dataset(
     kept: list[SuiteLaunch] = []
     inputs: list[LaunchInput] = []
     left_out: list[LeftOut] = []
+    readable = [(entry.name, digest) for entry in entries if (digest := entry.launch.digest) not in failures]
+    features = read_all(store, readable, num_processes=num_processes)
     for done, entry in enumerate(entries, start=1):
-        digest = entry.launch.digest
-        found = failures[digest] if digest in failures else store.read(digest, name=entry.name)
+        found = failures.get(entry.launch.digest) or next(features)
         if isinstance(found, str):
             left_out.append(LeftOut(name=entry.name, reason=found))
         else:

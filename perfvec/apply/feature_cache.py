@@ -7,6 +7,7 @@ either the features or why the launch could not be traced (format `perfvec-featu
 from __future__ import annotations
 
 import hashlib
+import itertools
 import logging
 import multiprocessing
 import os
@@ -151,6 +152,38 @@ def _code_hash(package: Path, patterns: Sequence[str]) -> str:
 
 
 # ---- on all cores -----------------------------------------------------------------------------------------------
+
+# Fewer files than that are read faster than processes start.
+_FEW_FILES = 2000
+
+
+def read_all(
+    cache: FeatureCache, launches: Sequence[tuple[str, str]], *, num_processes: int | None = None
+) -> Iterator[LaunchInput | str]:
+    """Features of many launches, in their order, or the reasons why there are none.
+
+    Args:
+        cache: Where they are.
+        launches: Names and digests.
+        num_processes: Processes that read; 0 to read in this one; None for one a core where there is much to read.
+
+    Raises:
+        FormatError: A file is missing or damaged.
+        ModelError: Its arrays do not fit the schema.
+    """
+    if num_processes is None:
+        num_processes = 0 if len(launches) < _FEW_FILES else _num_cores()
+    if num_processes == 0:
+        for name, digest in launches:
+            yield cache.read(digest, name=name)
+        return
+    with _pool(num_processes) as pool:
+        yield from pool.map(_read, itertools.repeat(cache), launches, chunksize=32)
+
+
+def _read(cache: FeatureCache, launch: tuple[str, str]) -> LaunchInput | str:
+    name, digest = launch
+    return cache.read(digest, name=name)
 
 
 def fill(

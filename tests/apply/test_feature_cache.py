@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from perfvec.apply import feature_cache
-from perfvec.apply.feature_cache import FeatureCache, _code_hash, fill
+from perfvec.apply.feature_cache import FeatureCache, _code_hash, fill, read_all
 from perfvec.errors import FormatError
 from perfvec.launch import Launch
 from perfvec.model.launch_input import LaunchInput
@@ -51,6 +51,21 @@ def test_features_read_back_as_they_were_made(tmp_path: Path):
     for name in ("row_features", "row_units", "token_row", "window_start", "window_weight", "context", "resources"):
         assert np.array_equal(getattr(found, name), getattr(again, name))
         assert getattr(found, name).dtype == getattr(again, name).dtype
+
+
+@pytest.mark.parametrize("num_processes", [0, 2])
+def test_many_are_read_in_their_order(tmp_path: Path, num_processes: int):
+    entries = suites(tmp_path / "suites", suites={"one": ["scale", "beyond", "add"]})
+    cache = FeatureCache.open(tmp_path)
+    assert fill(cache, [(entry.name, entry.launch) for entry in entries], num_processes=0) == {}
+    asked = [(entry.name, entry.launch.digest) for entry in reversed(entries)]
+    for (name, digest), found in zip(asked, read_all(cache, asked, num_processes=num_processes), strict=True):
+        expected = cache.read(digest, name=name)
+        if isinstance(expected, str):
+            assert "beyond" in name and found == expected
+        else:
+            assert isinstance(found, LaunchInput)
+            assert found.name == name and np.array_equal(found.token_row, expected.token_row)
 
 
 def test_what_is_there_is_not_traced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
