@@ -45,7 +45,7 @@ _CODE = (
     "arguments.py",
     "trace_data.py",
     "resources.py",
-    "model/batching.py",
+    "model/window_sampling.py",
     "apply/encoding.py",
 )
 _UNITS = {

@@ -1,4 +1,4 @@
-"""Which windows stand for launches, drawn without bias.
+"""Which windows stand for launches, drawn without bias. Without torch, so that features are made without it.
 
 Legend: N launch, W window, B window that was chosen, V unit.
 """
