@@ -44,6 +44,7 @@ def work(connection: Connection, running_since: Any, plan: CampaignPlan) -> None
     """
     # Drivers keep what they compiled on disk, where processes wait for each other; read when OpenCL is first asked.
     os.environ["CUDA_CACHE_DISABLE"] = "1"
+    os.environ["CUDA_MODULE_LOADING"] = "EAGER"  # not in a turn
     os.environ["POCL_CACHE_DIR"] = plan.cache_folder
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the campaign is over
         try:
@@ -127,7 +128,7 @@ class _Worker:
 
     def _prepare(self, launch: Launch) -> Mapping[int, HostBuffer]:
         self._session.check_memory(launch)
-        self._session.programs.get(launch)
+        self._session.compile(launch)
         contents = self._cache.contents(launch)
         if self._plan.is_in_rounds:  # a CPU: its memory is the host's, and PoCL compiles when a kernel first runs
             self._session.rehearse(launch, contents)

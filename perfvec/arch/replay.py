@@ -206,6 +206,20 @@ def _make_image(context: cl.Context, arg: ImageArg) -> cl.Image:
     )
 
 
+def make_kernel(program: cl.Program, launch: Launch) -> cl.Kernel:
+    """The kernel of a launch, without arguments.
+
+    Raises:
+        KernelNotFoundError: The program has no kernel of that name.
+    """
+    names = str(program.get_info(cl.program_info.KERNEL_NAMES)).split(";")
+    if launch.kernel_name not in names:
+        raise KernelNotFoundError(
+            f"{launch.source_name} has no kernel {launch.kernel_name!r}; it has {', '.join(sorted(names)) or 'none'}"
+        )
+    return cl.Kernel(program, launch.kernel_name)
+
+
 def bind(program: cl.Program, launch: Launch, buffers: Mapping[int, DeviceMemory]) -> cl.Kernel:
     """The launch's kernel with its arguments set.
 
@@ -213,12 +227,7 @@ def bind(program: cl.Program, launch: Launch, buffers: Mapping[int, DeviceMemory
         KernelNotFoundError: The program has no kernel of that name.
         LaunchError: The arguments do not fit the kernel's parameters in number, size or kind.
     """
-    names = str(program.get_info(cl.program_info.KERNEL_NAMES)).split(";")
-    if launch.kernel_name not in names:
-        raise KernelNotFoundError(
-            f"{launch.source_name} has no kernel {launch.kernel_name!r}; it has {', '.join(sorted(names)) or 'none'}"
-        )
-    kernel = cl.Kernel(program, launch.kernel_name)
+    kernel = make_kernel(program, launch)
     if kernel.num_args != len(launch.args):
         raise LaunchError(
             f"kernel {launch.kernel_name!r} takes {kernel.num_args} arguments, found {len(launch.args)}: "

@@ -33,6 +33,7 @@ from perfvec.arch.replay import (
     explained,
     fill,
     is_read_only,
+    make_kernel,
     upload,
 )
 from perfvec.errors import ConfigError, DeviceMemoryError, OpenCLError
@@ -237,6 +238,17 @@ class Session:
                 f"{self._doing(launch)}: its buffers of {format_bytes(launch.buffer_bytes)} and their untouched copies "
                 f"do not fit into {format_bytes(self.device.memory_bytes)}; measure a smaller launch"
             )
+
+    def compile(self, launch: Launch) -> None:
+        """Compile a launch's program, and let the driver do what it does for its kernel.
+
+        Raises:
+            SourceError: The source does not compile.
+            KernelNotFoundError: It has no such kernel.
+            OpenCLError: The device failed.
+        """
+        with explained(self._doing(launch)):
+            make_kernel(self.programs.get(launch), launch)
 
     def stage(self, contents: Mapping[int, HostBuffer], *, most_bytes: int) -> None:
         """Bring blocks of contents to the device ahead of time; those that wait longest make room for them.
