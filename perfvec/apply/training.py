@@ -5,6 +5,8 @@
       holdout: unseen-kernel            # a file, `unseen-kernel` for the shipped one, `none` to train on all
       measured: traces/measured         # folder of measured times; the shipped one where it is left out
       suites: traces                    # folder of suites; the shipped one where it is left out
+      corpora: [nvidia-h200]            # generated launches: FILE.h5 with FILE.times.h5 beside it, or a shipped one
+      launches_per_kernel: 8            # of these, at most so many of each kernel; 0 for all
     model:                              # fields of perfvec.model.config.ModelConfig
       dim: 256
     optimiser:                          # the other fields of perfvec.model.config.TrainingConfig
@@ -24,6 +26,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
+from perfvec.apply.corpus_data import measured_corpus
 from perfvec.apply.dataset import Dataset, make_dataset
 from perfvec.apply.evaluating import EvaluationRow, evaluate
 from perfvec.apply.splits import Holdout, SplitName, load_holdout
@@ -54,12 +57,16 @@ class DataConfig:
         holdout: A holdout file, `unseen-kernel` for the shipped one, or `none`.
         measured: Folder of measured times; "" for the shipped one.
         suites: Folder of suites; "" for the shipped one.
+        corpora: Corpora of generated launches, as `perfvec.apply.corpus_data.measured_corpus` takes them.
+        launches_per_kernel: Most launches of each of their kernels; 0 for all.
     """
 
     devices: list[str] = field(default_factory=list)
     holdout: str = SHIPPED_HOLDOUT
     measured: str = ""
     suites: str = ""
+    corpora: list[str] = field(default_factory=list)
+    launches_per_kernel: int = 0
 
 
 @final
@@ -172,9 +179,15 @@ def run_training(
 
     begun = time.perf_counter()
     holdout = holdout_of(config.data)
+    launches = load_suites(Path(config.data.suites) if config.data.suites else None)
+    measured = load_measured(config.data.measured or None)
+    for name in config.data.corpora:
+        entries, times = measured_corpus(name, launches_per_kernel=config.data.launches_per_kernel)
+        launches += entries
+        measured = measured.merge(times)
     dataset = make_dataset(
-        load_suites(Path(config.data.suites) if config.data.suites else None),
-        load_measured(config.data.measured or None),
+        launches,
+        measured,
         device_names=config.data.devices,
         cache=cache,
         num_processes=num_processes,
