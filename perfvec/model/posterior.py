@@ -191,8 +191,8 @@ def table_prior(
         ModelError: The shapes differ, or a vector is not positive.
 
     Source:
-        Shrinkage towards a structured target: Ledoit and Wolf, J. Multivariate Analysis 2004; with a fixed weight, as of
-        a conjugate inverse-Wishart prior of `_DEFAULT_COUNT` degrees.
+        Shrinkage towards a structured target: Ledoit and Wolf, J. Multivariate Analysis 2004; with a fixed weight, as
+        of a conjugate inverse-Wishart prior of `_DEFAULT_COUNT` degrees.
     """
     if vectors.shape != starts.shape or vectors.shape[1:] != start.shape:
         raise ModelError(

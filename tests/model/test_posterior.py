@@ -55,7 +55,7 @@ def test_shares_are_the_derivative_of_the_log_time():
 
 
 def test_one_coordinate_by_hand():
-    # In log the model is linear here: prior N(0, 0.5²), one time e^1 with deviation 0.5, so half way, half the variance.
+    # In log the model is linear here: prior N(0, 0.5²), one time e^1 with deviation 0.5: half way, half the variance.
     prior = DeviceBelief(log_mean=np.array([0.0]), covariance=np.array([[0.25]]))
     belief = posterior(prior, measured([[1.0]], [np.e]), Misfit(launch=0.3, kernel=0.0, noise=0.4))
     np.testing.assert_allclose(belief.log_mean, [0.5], rtol=1e-6)
