@@ -220,6 +220,7 @@ def evaluate(options: EvaluateOptions, output: Output) -> None:
     from perfvec.apply.predicting import load_model
     from perfvec.apply.splits import load_holdout
     from perfvec.apply.tables import evaluation_table
+    from perfvec.apply.trace_cache import TraceCache
     from perfvec.arch.measured import load_measured
     from perfvec.corpus.suite import load_suites
     from perfvec.report.tables import markdown
@@ -239,7 +240,8 @@ def evaluate(options: EvaluateOptions, output: Output) -> None:
             on_progress=on_progress,
         )
         on_progress("evaluating", 0, 0)
-        rows = evaluate_model(model, dataset, holdout, options.split)
+        traces = TraceCache.open() if options.predictor == "timing-model" else None
+        rows = evaluate_model(model, dataset, holdout, options.split, traces=traces, on_progress=on_progress)
     if options.json:
         output.json({"rows": [asdict(row) for row in rows]})
     elif options.markdown:

@@ -376,6 +376,10 @@ def test_train_and_evaluate(capsys: pytest.CaptureFixture[str], experiment: Path
     }  # fmt: skip
     assert {row["split"] for row in rows} == {"unseen-kernel"}
     assert {row["worst_kernel"] for row in rows} == {"one/scale"}
+    code, out, _ = run(capsys, "evaluate", *options, "--json", "--predictor", "timing-model")
+    assert {row["predictor"] for row in json.loads(out)["rows"]} - {row["predictor"] for row in rows} == {
+        "timing model"
+    }
     code, out, _ = run(capsys, "evaluate", *options, "--markdown")
     assert out.startswith("| device | subset | predictor |")
     code, _, err = run(capsys, "evaluate", *options, "--json", "--markdown")

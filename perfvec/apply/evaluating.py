@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.apply.predictors import predict_all
+from perfvec.apply.predictors import TIMING_MODEL, predict_all, timing_times
 from perfvec.errors import ModelError
 from perfvec.metrics import Summary, summarise
+from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from perfvec.apply.dataset import Dataset
     from perfvec.apply.devices import DeviceKind
     from perfvec.apply.splits import Holdout, SplitName
+    from perfvec.apply.trace_cache import TraceCache
     from perfvec.corpus.suite import SuiteLaunch
     from perfvec.model.weights import TrainedModel
 
@@ -68,7 +70,15 @@ class EvaluationRow:
     share_within_25: float
 
 
-def evaluate(model: TrainedModel, dataset: Dataset, holdout: Holdout, split: SplitName) -> list[EvaluationRow]:
+def evaluate(
+    model: TrainedModel,
+    dataset: Dataset,
+    holdout: Holdout,
+    split: SplitName,
+    *,
+    traces: TraceCache | None = None,
+    on_progress: OnProgress = silent,
+) -> list[EvaluationRow]:
     """Compare the model and the baselines with measured times.
 
     The baselines are fitted to what the model may be trained on: the launches that are not held out.
@@ -78,6 +88,8 @@ def evaluate(model: TrainedModel, dataset: Dataset, holdout: Holdout, split: Spl
         dataset: Measured launches, those to train on included.
         holdout: What was held out.
         split: Which of it to evaluate.
+        traces: Where traces are kept; with it the timing model is a predictor too.
+        on_progress: Hears how many launches the timing model has done.
 
     Returns:
         A row for each predictor, subset and device that has launches.
@@ -101,6 +113,8 @@ def evaluate(model: TrainedModel, dataset: Dataset, holdout: Holdout, split: Spl
             )
     training, test = _common_devices(dataset.subset(training_rows), dataset.subset(test_rows))
     predicted = predict_all(model, training, test)
+    if traces is not None:
+        predicted[TIMING_MODEL] = timing_times(test.entries, test.devices, traces, on_progress=on_progress)
     return [
         row
         for predictor, times_NM in predicted.items()
@@ -165,7 +179,7 @@ def _rows(
     device = test.devices[column].name
     rows: list[EvaluationRow] = []
     for subset, longer_than_s in SUBSETS.items():
-        chosen = np.flatnonzero(measured_N > longer_than_s)  # NaN is not
+        chosen = np.flatnonzero((measured_N > longer_than_s) & ~np.isnan(times_N))  # NaN is not longer
         if len(chosen) == 0:
             continue
         entries = [test.entries[row] for row in chosen]

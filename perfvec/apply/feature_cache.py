@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = "perfvec-features"
 FORMAT_VERSION = 2
-_PACKAGE = Path(__file__).resolve().parent.parent
+PACKAGE = Path(__file__).resolve().parent.parent
 _CODE = (
     "program/**/*.py",
     "arguments.py",
@@ -86,7 +86,7 @@ class FeatureCache:
         schema = feature_schema()
         base = Path(platformdirs.user_cache_dir("perfvec")) if root is None else Path(root)
         versions = f"p{PIPELINE_VERSION}-f{schema.features_version}-r{schema.resources_version}-w{MOST_WINDOWS}"
-        return cls(folder=base / "features" / f"{versions}-{_code_hash(_PACKAGE, _CODE)}", schema=schema)
+        return cls(folder=base / "features" / f"{versions}-{code_hash(PACKAGE, _CODE)}", schema=schema)
 
     def path(self, digest: str) -> Path:
         """The file of a launch."""
@@ -143,7 +143,7 @@ class FeatureCache:
         return LaunchInput(schema=self.schema, name=name, **arrays)
 
 
-def _code_hash(package: Path, patterns: Sequence[str]) -> str:
+def code_hash(package: Path, patterns: Sequence[str]) -> str:
     """8 hex digits of the code that features follow from: half a data set of another tracer would spoil a training."""
     state = hashlib.sha256()
     for path in sorted({path for pattern in patterns for path in package.glob(pattern)}):

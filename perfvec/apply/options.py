@@ -229,6 +229,9 @@ class EvaluateOptions:
     model: Annotated[Path | None, _option(metavar="PATH")] = None
     """A trained model instead of the shipped one."""
 
+    predictor: Literal["timing-model"] | None = None
+    """A further predictor beside the others: the timing model, as device files configure it; traces the launches."""
+
     holdout: Annotated[Path | None, _option(metavar="PATH")] = None
     """The holdout file that the model was trained with, if not the shipped one."""
 

@@ -5,24 +5,33 @@ Legend: N launch, M device.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from perfvec.apply.predicting import device_vectors
 from perfvec.arch.datasheet import roofline_time_s
+from perfvec.errors import PerfVecError
+from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from perfvec.apply.dataset import Dataset
+    from perfvec.apply.trace_cache import TraceCache
+    from perfvec.arch.device import Device
+    from perfvec.corpus.suite import SuiteLaunch
     from perfvec.model.baselines import AbstractBaseline, BaselineInput
     from perfvec.model.weights import TrainedModel
 
+logger = logging.getLogger(__name__)
+
 MODEL = "perfvec"
 ROOFLINE = "datasheet roofline"
+TIMING_MODEL = "timing model"
 
 
 def _baselines() -> dict[str, Callable[[], AbstractBaseline]]:
@@ -54,6 +63,40 @@ def predict_all(model: TrainedModel, training: Dataset, test: Dataset) -> dict[s
         predicted[name] = baseline.predict(asked)
     predicted[ROOFLINE] = np.stack([roofline_time_s(device, asked.resources) for device in test.devices], axis=1)
     return predicted
+
+
+def timing_times(
+    entries: Sequence[SuiteLaunch], devices: Sequence[Device], cache: TraceCache, *, on_progress: OnProgress = silent
+) -> NDArray[np.float64]:
+    """Times of launches by the timing model, configured from the device files alone.
+
+    Args:
+        entries: The N launches.
+        devices: The M devices.
+        cache: Where their traces are, or are kept once they are made.
+        on_progress: Hears how many are done.
+
+    Returns:
+        Seconds `(N, M)`; NaN where a launch cannot be traced, or a work-group does not fit on a device by its file.
+    """
+    from perfvec.arch.timing import read_workload, simulate
+    from perfvec.arch.timing.of_device import timing_config
+
+    configs = [timing_config(device) for device in devices]
+    times = np.full((len(entries), len(devices)), np.nan)
+    for row, entry in enumerate(entries):
+        try:
+            workload = read_workload(cache.get(entry.launch))
+        except PerfVecError as error:
+            logger.warning("%s is left out of the timing model's figures: %s", entry.name, error)
+            continue
+        for column, config in enumerate(configs):
+            try:
+                times[row, column] = simulate(workload, [config]).kernel_time_s[0]
+            except PerfVecError as error:
+                logger.warning("%s on %s is left out: %s", entry.name, devices[column].name, error)
+        on_progress("simulating", row + 1, len(entries))
+    return times
 
 
 def _baseline_input(dataset: Dataset) -> BaselineInput:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _COLUMNS = 3
 _BINS = 24
 _PANEL_INCHES = (4.2, 2.6)
+_SQUARE_INCHES = 4.2
 
 
 @final
@@ -40,15 +44,8 @@ def plot_histograms(path: Path, panels: Sequence[Panel]) -> None:
         ConfigError: matplotlib is not installed, or does not know the format.
         FormatError: The folder does not exist.
     """
-    try:
-        from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ConfigError("plots need matplotlib; install it with: pip install 'perfvec[plots]'") from error
-    suffix = path.suffix.removeprefix(".")
     rows = -(-len(panels) // _COLUMNS)
-    figure = Figure(figsize=(_PANEL_INCHES[0] * _COLUMNS, _PANEL_INCHES[1] * rows), layout="constrained")
-    if suffix not in figure.canvas.get_supported_filetypes():
-        raise ConfigError(f"cannot plot to {path}; name it .png, .svg or .pdf")
+    figure, suffix = _figure(path, (_PANEL_INCHES[0] * _COLUMNS, _PANEL_INCHES[1] * rows))
     for place, panel in enumerate(panels):
         axes: Any = figure.add_subplot(rows, _COLUMNS, place + 1)
         _draw(axes, panel)
@@ -56,6 +53,19 @@ def plot_histograms(path: Path, panels: Sequence[Panel]) -> None:
             axes.legend(fontsize=8)
     with whole_file(path) as temporary:
         figure.savefig(temporary, format=suffix, dpi=110)
+
+
+def _figure(path: Path, inches: tuple[float, float]) -> tuple[Any, str]:
+    """An empty figure, and the format that the file's suffix says."""
+    try:
+        from matplotlib.figure import Figure  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ConfigError("plots need matplotlib; install it with: pip install 'perfvec[plots]'") from error
+    suffix = path.suffix.removeprefix(".")
+    figure = Figure(figsize=inches, layout="constrained")
+    if suffix not in figure.canvas.get_supported_filetypes():
+        raise ConfigError(f"cannot plot to {path}; name it .png, .svg or .pdf")
+    return figure, suffix
 
 
 def _draw(axes: Any, panel: Panel) -> None:
@@ -73,3 +83,32 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.hist(shown, edges, weights=np.full(len(shown), 1 / max(len(shown), 1)), label=name, histtype="step")
     axes.set_title(panel.title, fontsize=9)
     axes.tick_params(labelsize=7)
+
+
+def plot_scatter(
+    path: Path, measured_s: NDArray[np.float64], predicted_s: Mapping[str, NDArray[np.float64]], *, title: str
+) -> None:
+    """Write predicted over measured times to a file, a panel for each predictor.
+
+    Args:
+        path: Where to; the suffix says which format.
+        measured_s: Times, `(N,)`.
+        predicted_s: Times `(N,)` by the predictor's name.
+        title: Above the panels.
+
+    Raises:
+        ConfigError: matplotlib is not installed, or does not know the format.
+        FormatError: The folder does not exist.
+    """
+    figure, suffix = _figure(path, (_SQUARE_INCHES * len(predicted_s), _SQUARE_INCHES))
+    for place, (name, values) in enumerate(predicted_s.items(), start=1):
+        axes: Any = figure.add_subplot(1, len(predicted_s), place)
+        ends = np.array([min(measured_s.min(), values.min()), max(measured_s.max(), values.max())]) * 1e6
+        axes.loglog(measured_s * 1e6, values * 1e6, ".", markersize=2, alpha=0.5)
+        axes.loglog(ends, ends, "-", linewidth=1, color="black")
+        axes.set_xlabel("measured, µs")
+        axes.set_ylabel("predicted, µs")
+        axes.set_title(name, fontsize=9)
+    figure.suptitle(title, fontsize=10)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format=suffix, dpi=110)

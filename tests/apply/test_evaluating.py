@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,13 @@ from perfvec.apply.dataset import Dataset, make_dataset
 from perfvec.apply.evaluating import EvaluationRow, evaluate
 from perfvec.apply.feature_cache import FeatureCache
 from perfvec.apply.predicting import device_vectors
+from perfvec.apply.predictors import timing_times
 from perfvec.apply.splits import Holdout
+from perfvec.apply.trace_cache import TraceCache
+from perfvec.apply.tracing import trace
 from perfvec.arch.datasheet import roofline_time_s
+from perfvec.arch.timing import simulate
+from perfvec.arch.timing.of_device import timing_config
 from perfvec.errors import ModelError
 from tests.apply.tiny import DEVICES, measured_table, suites, tiny_model
 
@@ -117,3 +123,28 @@ def test_a_device_without_times_of_both_parts_is_left_out(dataset: Dataset, capl
 def test_a_device_that_the_model_does_not_know_is_marked(dataset: Dataset):
     rows = evaluate(tiny_model(devices=("nvidia-h200",)), dataset, HOLDOUT, "unseen-kernel")
     assert {(row.device, row.kind) for row in rows} == {("nvidia-h200", "real"), ("amd-instinct-mi210", "datasheet")}
+
+
+def test_the_timing_model_is_a_predictor_where_it_is_asked_for(dataset: Dataset, tmp_path: Path):
+    cache = TraceCache.open(tmp_path)
+    rows = evaluate(tiny_model(), dataset, HOLDOUT, "unseen-kernel", traces=cache)
+    test = dataset.subset(HOLDOUT.rows(dataset.entries, "unseen-kernel"))
+    column = [device.name for device in dataset.devices].index("nvidia-h200")
+    config = timing_config(test.devices[column])
+    predicted = np.array([simulate(trace(e.launch), [config]).kernel_time_s[0] for e in test.entries])
+    measured = test.data.times[:, column]
+    row = row_of(rows, "timing model", "nvidia-h200")
+    assert row.mape == pytest.approx(np.abs(predicted / measured - 1).mean(), rel=1e-9)
+    assert row.num_launches == len(test.entries)
+    assert not [row for row in evaluate(tiny_model(), dataset, HOLDOUT, "unseen-kernel") if "timing" in row.predictor]
+    assert len(list(tmp_path.rglob("*.h5"))) == len({entry.launch.digest for entry in test.entries})
+
+
+def test_what_the_timing_model_cannot_take_is_left_out_of_its_figures(
+    dataset: Dataset, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    test = dataset.subset(HOLDOUT.rows(dataset.entries, "unseen-kernel"))
+    small = replace(test.devices[0], compute=replace(test.devices[0].compute, max_work_group_size=32))
+    times = timing_times(test.entries[:2], [test.devices[0], small], TraceCache.open(tmp_path))
+    assert np.isnan(times).tolist() == [[False, True], [False, True]]
+    assert "is left out: a work-group has 64 work-items" in caplog.text

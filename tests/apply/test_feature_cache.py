@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from perfvec.apply import feature_cache
-from perfvec.apply.feature_cache import FeatureCache, _code_hash, fill, read_all
+from perfvec.apply.feature_cache import FeatureCache, code_hash, fill, read_all
 from perfvec.errors import FormatError
 from perfvec.launch import Launch
 from perfvec.model.launch_input import LaunchInput
@@ -103,10 +103,10 @@ def test_other_versions_and_other_code_have_other_folders(tmp_path: Path):
     assert FeatureCache.open(tmp_path).folder == cache.folder
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a.py").write_text("x = 1")
-    before = _code_hash(tmp_path, ("deep/**/*.py", "absent.py"))
-    assert _code_hash(tmp_path, ("deep/**/*.py", "absent.py")) == before
+    before = code_hash(tmp_path, ("deep/**/*.py", "absent.py"))
+    assert code_hash(tmp_path, ("deep/**/*.py", "absent.py")) == before
     (tmp_path / "deep" / "a.py").write_text("x = 2")
-    assert _code_hash(tmp_path, ("deep/**/*.py", "absent.py")) != before
+    assert code_hash(tmp_path, ("deep/**/*.py", "absent.py")) != before
 
 
 def test_processes_trace_side_by_side(tmp_path: Path):
