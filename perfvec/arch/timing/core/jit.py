@@ -14,5 +14,9 @@ def _keeps_code() -> bool:
 
 
 _CACHE = _keeps_code()
-counted = njit(cache=_CACHE)
-inlined = njit(cache=_CACHE, forceinline=True)
+# No value here is ever NaN, which lets a maximum be one machine instruction.
+_MATH = {"nnan", "nsz"}
+counted = njit(cache=_CACHE, fastmath=_MATH)
+# Without counts of references, so that a row of an array costs nothing to name. Such functions cannot make arrays.
+compiled = njit(cache=_CACHE, fastmath=_MATH, _nrt=False)
+inlined = njit(cache=_CACHE, fastmath=_MATH, _nrt=False, forceinline=True)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfvec.arch.timing.core.jit import counted, inlined
+from perfvec.arch.timing.core.jit import compiled, counted, inlined
 
 # What orders an instruction: nothing, a load of either kind of memory, what writes there, a branch, a barrier.
 PLAIN, LOAD_LOCAL, LOAD_GLOBAL, WRITE_LOCAL, WRITE_GLOBAL, BRANCH, BARRIER = range(7)
@@ -35,10 +35,72 @@ FETCH, SLOT, CALCULATED, LOADED, START, RETIRED, AFTER_LOCAL, AFTER_GLOBAL, BEFO
 
 
 @inlined
-def _raise_to(target, row, other, at):
-    for c in range(target.shape[1]):
-        if other[at, c] > target[row, c]:
-            target[row, c] = other[at, c]
+def _raise(target_M, other_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] = max(target_M[c], other_M[c])
+
+
+@inlined
+def _copy(target_M, other_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] = other_M[c]
+
+
+@inlined
+def _clear(target_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] = 0.0
+
+
+@inlined
+def _add(target_M, first_M, second_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] = first_M[c] + second_M[c]
+
+
+@inlined
+def _later(target_M, first_M, second_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] = max(first_M[c], second_M[c])
+
+
+@inlined
+def _retire(target_M, start_M, issue_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] = max(target_M[c], start_M[c] + issue_M[c])
+
+
+@inlined
+def _occupy(target_M, issue_M, interval_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] += max(issue_M[c], interval_M[c])
+
+
+@inlined
+def _advance(target_M, issue_M, wait_M):
+    for c in range(target_M.shape[0]):
+        target_M[c] += issue_M[c] + wait_M[c]
+
+
+# An instruction is booked by how much later it retires than those before it, by what it waited for: operands that are
+# calculated first, then those from memory, then the rest.
+@inlined
+def _book_dependence(book_M, weight, retired_M, calculated_M):
+    for c in range(book_M.shape[0]):
+        book_M[c] += weight * (max(calculated_M[c], retired_M[c]) - retired_M[c])
+
+
+@inlined
+def _book_memory(book_M, weight, retired_M, calculated_M, loaded_M):
+    for c in range(book_M.shape[0]):
+        calculated = max(calculated_M[c], retired_M[c])
+        book_M[c] += weight * (max(loaded_M[c], calculated) - calculated)
+
+
+@inlined
+def _book_issue(book_M, weight, operands_M, start_M, issue_M):
+    for c in range(book_M.shape[0]):
+        book_M[c] += weight * (max(operands_M[c], start_M[c] + issue_M[c]) - operands_M[c])
 
 
 @counted
@@ -89,89 +151,89 @@ def step_pairs(  # noqa: D417
         free_PM[:] = 0.0
         retired_LM[:] = 0.0
         place = 0
-        for half in range(2):
-            window = window_Q[pair] if half else before_Q[pair]
-            if window < 0:
-                continue
-            if half:
-                now[BEFORE] = now[RETIRED]
-            for token in range(window_start[window], window_start[window + 1]):
-                static, access = static_T[token], access_T[token]
-                pipe, order = pipe_S[static], order_S[static]
-                _raise_to(now, FETCH, retired_LM, place)
-                now[CALCULATED] = 0.0
-                now[LOADED] = 0.0
-                for i in range(3):
-                    producer = producers_S[static, i]
-                    if producer >= 0 and stamp_S[producer] == pair:
-                        _raise_to(now, LOADED if from_memory_S[producer] else CALCULATED, ready_SM, producer)
-                if order != PLAIN and order != BRANCH:
-                    after = (
-                        RETIRED
-                        if order == BARRIER
-                        else (AFTER_LOCAL if order in (LOAD_LOCAL, WRITE_LOCAL) else AFTER_GLOBAL)
-                    )
-                    _raise_to(now, CALCULATED, now, after)
-                _start(now, free_PM, pipe, interval_SM, static)
-                if half:
-                    _book(now, issue_RM, dependence_RM, memory_RM, row_T[token], weight_Q[pair], issue_SM, static)
-                    for c in range(num_configs):
-                        busy_QM[pair, c] += max(issue_SM[static, c], interval_SM[static, c])
-                    if access >= 0 and from_memory_S[static]:
-                        _raise_to(first_QM, pair, latency_AM, access)
-                stamp_S[static] = pair
-                if access >= 0:
-                    _add(ready_SM, static, now, START, latency_AM, access)
-                else:
-                    _add(ready_SM, static, now, START, latency_SM, static)
-                if order in (BRANCH, BARRIER):
-                    _raise_to(now, FETCH, now, START)
-                elif order == WRITE_LOCAL:
-                    now[AFTER_LOCAL] = now[START]
-                elif order == WRITE_GLOBAL:
-                    now[AFTER_GLOBAL] = now[START]
-                for c in range(num_configs):
-                    now[RETIRED, c] = max(now[RETIRED, c], now[START, c] + issue_SM[static, c])
-                for c in range(num_configs):
-                    now[FETCH, c] += issue_SM[static, c] + wait_SM[static, c]
-                retired_LM[place] = now[RETIRED]
-                place = place + 1 if place < lookahead else 0
-        for c in range(num_configs):
-            advance_QM[pair, c] = now[RETIRED, c] - now[BEFORE, c]
+        if before_Q[pair] >= 0:
+            place = _step(
+                window_start[before_Q[pair]], window_start[before_Q[pair] + 1], pair, place, 0.0, now, static_T,
+                access_T, row_T, producers_S, pipe_S, order_S, from_memory_S, issue_SM, wait_SM, interval_SM,
+                latency_SM, latency_AM, ready_SM, stamp_S, free_PM, retired_LM, busy_QM, first_QM, issue_RM,
+                dependence_RM, memory_RM,
+            )  # fmt: skip
+        now[BEFORE] = now[RETIRED]
+        busy_QM[pair] = 0.0
+        first_QM[pair] = 0.0
+        _step(
+            window_start[window_Q[pair]], window_start[window_Q[pair] + 1], pair, place, weight_Q[pair], now, static_T,
+            access_T, row_T, producers_S, pipe_S, order_S, from_memory_S, issue_SM, wait_SM, interval_SM,
+            latency_SM, latency_AM, ready_SM, stamp_S, free_PM, retired_LM, busy_QM, first_QM, issue_RM,
+            dependence_RM, memory_RM,
+        )  # fmt: skip
+        advance_QM[pair] = now[RETIRED] - now[BEFORE]
     return advance_QM, busy_QM, first_QM, issue_RM, dependence_RM, memory_RM
 
 
-@inlined
-def _add(target, row, first, first_row, second, second_row):
-    for c in range(target.shape[1]):
-        target[row, c] = first[first_row, c] + second[second_row, c]
+@compiled
+def _step(
+    first, end, pair, place, weight, now, static_T, access_T, row_T, producers_S, pipe_S, order_S, from_memory_S,
+    issue_SM, wait_SM, interval_SM, latency_SM, latency_AM, ready_SM, stamp_S, free_PM, retired_LM, busy_QM, first_QM,
+    issue_RM, dependence_RM, memory_RM,
+):  # fmt: skip
+    """Step the tokens of a window; arrays as in `step_pairs`. Returns the next place in `retired_LM`.
 
-
-@inlined
-def _start(now, free_PM, pipe, interval_SM, static):
-    """When the instruction starts."""
-    for c in range(now.shape[1]):
-        now[SLOT, c] = max(now[FETCH, c], free_PM[pipe, c])
-    for c in range(now.shape[1]):
-        now[START, c] = max(max(now[SLOT, c], now[CALCULATED, c]), now[LOADED, c])
-    for c in range(now.shape[1]):
-        free_PM[pipe, c] = now[SLOT, c] + interval_SM[static, c]
-
-
-@inlined
-def _book(now, issue_RM, dependence_RM, memory_RM, row, weight, issue_SM, static):
-    """Book by how much an instruction retires later than those before it, by what it waited for.
-
-    That is operands that are calculated first, then those from memory, then the rest.
+    This is long because each step of it is a call that the compiler makes a loop of its own.
     """
-    for c in range(now.shape[1]):
-        dependence_RM[row, c] += weight * (max(now[CALCULATED, c], now[RETIRED, c]) - now[RETIRED, c])
-    for c in range(now.shape[1]):
-        calculated = max(now[CALCULATED, c], now[RETIRED, c])
-        memory_RM[row, c] += weight * (max(now[LOADED, c], calculated) - calculated)
-    for c in range(now.shape[1]):
-        operands = max(max(now[CALCULATED, c], now[RETIRED, c]), now[LOADED, c])
-        issue_RM[row, c] += weight * (max(operands, now[START, c] + issue_SM[static, c]) - operands)
+    fetch, slot, calculated, loaded, start = now[FETCH], now[SLOT], now[CALCULATED], now[LOADED], now[START]
+    retired, after_local, after_global = now[RETIRED], now[AFTER_LOCAL], now[AFTER_GLOBAL]
+    busy, longest = busy_QM[pair], first_QM[pair]
+    for token in range(first, end):
+        static, access = static_T[token], access_T[token]
+        order = order_S[static]
+        issue, interval, ready, free = issue_SM[static], interval_SM[static], ready_SM[static], free_PM[pipe_S[static]]
+        _raise(fetch, retired_LM[place])
+        _clear(calculated)
+        _clear(loaded)
+        for i in range(3):
+            producer = producers_S[static, i]
+            if producer >= 0 and stamp_S[producer] == pair:
+                if from_memory_S[producer]:
+                    _raise(loaded, ready_SM[producer])
+                else:
+                    _raise(calculated, ready_SM[producer])
+        if order == BARRIER:
+            _raise(calculated, retired)
+        elif order in (LOAD_LOCAL, WRITE_LOCAL):
+            _raise(calculated, after_local)
+        elif order in (LOAD_GLOBAL, WRITE_GLOBAL):
+            _raise(calculated, after_global)
+        _later(slot, fetch, free)
+        _later(start, slot, calculated)
+        _raise(start, loaded)
+        _add(free, slot, interval)
+        if weight > 0.0:
+            row = row_T[token]
+            _book_dependence(dependence_RM[row], weight, retired, calculated)
+            _book_memory(memory_RM[row], weight, retired, calculated, loaded)
+            _raise(calculated, retired)
+            _raise(calculated, loaded)
+            _book_issue(issue_RM[row], weight, calculated, start, issue)
+            _occupy(busy, issue, interval)
+        stamp_S[static] = pair
+        if access >= 0:
+            _add(ready, start, latency_AM[access])
+            if weight > 0.0 and from_memory_S[static]:
+                _raise(longest, latency_AM[access])
+        else:
+            _add(ready, start, latency_SM[static])
+        if order in (BRANCH, BARRIER):
+            _raise(fetch, start)
+        elif order == WRITE_LOCAL:
+            _copy(after_local, start)
+        elif order == WRITE_GLOBAL:
+            _copy(after_global, start)
+        _retire(retired, start, issue)
+        _advance(fetch, issue, wait_SM[static])
+        _copy(retired_LM[place], retired)
+        place = place + 1 if place + 1 < retired_LM.shape[0] else 0
+    return place
 
 
 @counted
