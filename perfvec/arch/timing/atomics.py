@@ -1,13 +1,14 @@
 """Atomic operations on global memory: at the L2, in turn where they meet at one line.
 
-Lanes of a sub-group in one sector make one operation, if no two of them, or all, are on one address. Operations on one
-line follow one another, whatever else the device does: those of the launch on the address with most, or an even share
-of all for each line that is touched, if that is more. All together take their share of the L2's rate.
+Lanes of a sub-group in one sector make one operation, if no two of them are on one address; where lanes meet at one, so
+many follow one another. If the address is the same for all lanes whatever they do, the compiler combines them before.
+Operations on one line follow one another, whatever else the device does: those of the launch on the address with most,
+or an even share of all for each line that is touched, if that is more. All together take their share of the L2's rate.
 
 Source:
-    Operations at the L2, their rate and that on one line: measured here on one GPU (`docs/decisions.md`, 13: 0.8 ns for
-    each sub-group on one address, whether the result is used or not; histograms of 100 to 1,000 bins show that other
-    addresses of the line wait, too).
+    Measured here on one GPU: 0.8 ns for each sub-group on an address that is the same for all (`docs/decisions.md`, 13)
+    and for each lane where that is not known; histograms of 20 to 1,000 bins show that other addresses of the line
+    wait, too, and that the lanes of one sector do not.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
 def atomic_operations(workload: Workload, machines: Machines) -> NDArray[np.float64]:
     """Operations of the L2 that an access makes if it is atomic, `(A, M)`.
 
-    One for each sector, whose lanes are taken together; as many more as there are lanes to an address, unless all lanes
-    are on one.
+    One for each sector, whose lanes are taken together, times the lanes to an address; but only one if all lanes have
+    one address and the compiler knows it.
     """
     memory = workload.trace.memory[workload.access_outcome]
     distinct = np.maximum(memory["distinct_addresses"], 1.0)
-    repeats = np.where(distinct > 1, np.maximum(workload.access_lanes / distinct, 1.0), 1.0)
+    is_combined = (distinct == 1) & workload.static_uniform[workload.access_static]
+    repeats = np.where(is_combined, 1.0, np.maximum(workload.access_lanes / distinct, 1.0))
     return by_width(memory, "sectors", machines["sub_group_size"]) * repeats[:, None]
 
 

@@ -41,6 +41,8 @@ class TimingConfig:
         sub_group_size: Lanes of the device's sub-group: 8, 16, 32 or 64.
         schedulers: Schedulers of a unit; each has its share of the unit's sub-groups and pipes.
         scheduler_policy: `greedy-then-oldest` or `round-robin`.
+        interleaving: Of what other sub-groups touch while one comes back to a line, the share that comes between: 1 if
+            all advance evenly, 0 if each runs to its end.
         issue_width: Instructions that a scheduler starts per cycle.
         fp32_lanes: fp32 operations of a unit per cycle; a fused multiply-add is one.
         fp64_lanes: fp64 operations of a unit per cycle.
@@ -84,7 +86,7 @@ class TimingConfig:
         sector_bytes: Least that a miss moves: 32, 64 or 128.
         line_bytes: What one tag covers: 64 or 128; at least a sector.
         dram_bytes_per_s: What DRAM delivers on a long copy, read and written bytes together.
-        dram_access_bytes: What DRAM reads and writes to change less than that: 32, 64 or 128.
+        dram_access_bytes: What DRAM moves at least to read or change bytes anywhere: 32, 64 or 128.
         dram_latency_s: From a load to the use of its value where it misses everywhere.
         local_atomic_cycles: Between two atomic operations on one address of local memory.
         l2_atomics_per_cycle: Atomic operations on distinct lines that the L2 takes per cycle, the whole device.
@@ -95,11 +97,13 @@ class TimingConfig:
         launch_overhead_s: Time of an empty kernel of one work-group.
         start: `warm` where the launch ran before on the same buffers, or `cold`.
         overlap_exponent: How well the bounds of a launch hide behind each other; see `perfvec.arch.timing.overlap`.
+        uniform_share: Of integer instructions and branches that are the same for all lanes, such as those of counted
+            loops, the share that is left after unrolling and hoisting.
         address_instructions: Integer instructions of an address calculation.
-        convert_instructions: Integer instructions of a conversion.
+        convert_instructions: Integer instructions of a conversion from or to floating point; others are free.
         division_instructions: fp32 instructions of an fp32 division, beside one special operation.
         special_instructions: fp32 instructions of a transcendental function at full precision, beside one special.
-        fp64_special_instructions: fp64 instructions of an fp64 division, root or transcendental function.
+        fp64_special_instructions: fp64 instructions of an fp64 division or root; other functions take twice that.
         integer_division_instructions: Integer instructions of a 32-bit division or remainder.
     """
 
@@ -108,6 +112,7 @@ class TimingConfig:
     sub_group_size: int = _one_of(8, 16, 32, 64)
     schedulers: int = _number(1, 64)
     scheduler_policy: str = _one_of(GREEDY_THEN_OLDEST, ROUND_ROBIN, default=GREEDY_THEN_OLDEST)
+    interleaving: float = _number(0, 1, default=0.5)
     issue_width: float = _number(0.0625, 16, default=1.0)
 
     fp32_lanes: float = _number(1, 4096)
@@ -119,7 +124,7 @@ class TimingConfig:
     fp64_latency_cycles: float = _number(1, 1000)
     int_latency_cycles: float = _number(1, 1000)
     special_latency_cycles: float = _number(1, 1000)
-    branch_latency_cycles: float = _number(0, 1000, default=0.0)
+    branch_latency_cycles: float = _number(0, 1000, default=8.0)
     lookahead_instructions: int = _number(0, 256, default=32)
 
     max_sub_groups: int = _number(1, 4096)
@@ -166,10 +171,11 @@ class TimingConfig:
     start: str = _one_of(WARM, COLD, default=WARM)
     overlap_exponent: float = _number(1, 64, default=8.0)
 
+    uniform_share: float = _number(0, 1, default=0.5)
     address_instructions: float = _number(0, 16, default=0.5)
-    convert_instructions: float = _number(0, 16, default=0.5)
+    convert_instructions: float = _number(0, 16, default=1.0)
     division_instructions: float = _number(0, 1000, default=8.0)
-    special_instructions: float = _number(0, 1000, default=16.0)
+    special_instructions: float = _number(0, 1000, default=32.0)
     fp64_special_instructions: float = _number(0, 1000, default=24.0)
     integer_division_instructions: float = _number(0, 1000, default=16.0)
 

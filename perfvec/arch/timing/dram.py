@@ -1,8 +1,9 @@
 """DRAM: what is moved to and from it for the sectors that miss the L2.
 
-What is read moves as it missed. What is stored moves as it is, if the stores of its instruction fill the sectors that
-they send there before these are evicted; else DRAM reads what is around it first, `g` bytes (`dram_access_bytes`), and
-writes as much. With `f` the share of bytes that is stored, and `l` lines of `s` sectors in the access:
+What is read moves as it missed, `g` bytes at least where lanes' addresses are irregular and no work-group comes to
+what another touched (`dram_access_bytes`). What is stored moves as it is, if the stores of its instruction fill the
+sectors that they send there before these are evicted; else DRAM reads what is around it first, `g` bytes, and writes as
+much. With `f` the share of bytes that is stored, and `l` lines of `s` sectors in the access:
 
     moved = s · (f + (1 - f) · 2 · max(1, g / 32 · l / s))
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfvec.arch.timing.pipes import is_class
-from perfvec.trace_data import SECTOR_BYTES
+from perfvec.trace_data import SECTOR_BYTES, STRIDE_CLASSES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,9 +41,11 @@ def dram_sectors(
     """
     memory = workload.trace.memory[workload.access_outcome]
     lines_a_sector = np.minimum(memory["lines"] / np.maximum(memory["sectors"], 1.0), 1.0)[:, None]
-    around = 2.0 * np.maximum(1.0, lines_a_sector * (machines["dram_access_bytes"] / SECTOR_BYTES))
+    around = np.maximum(1.0, lines_a_sector * (machines["dram_access_bytes"] / SECTOR_BYTES))
+    is_irregular = memory["stride_class"] == STRIDE_CLASSES.index("irregular")
+    scattered = (is_irregular * workload.static_scattered[workload.access_static])[:, None]
     full = _written_share(stored, workload)
-    return read + stored * (full + (1.0 - full) * around)
+    return read * (1.0 + scattered * (around - 1.0)) + stored * (full + (1.0 - full) * 2.0 * around)
 
 
 def _written_share(stored: NDArray[np.float64], workload: Workload) -> NDArray[np.float64]:

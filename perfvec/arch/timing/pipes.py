@@ -43,10 +43,11 @@ _DIVISION: dict[str, _Recipe] = {
     "fp32": ((_SPECIAL, 1.0, ""), (_FP32, 1.0, "division_instructions")),
     "fp64": ((_SPECIAL, 1.0, ""), (_FP64, 1.0, "fp64_special_instructions")),
     "int32": ((_INT, 1.0, "integer_division_instructions"),),
-    "int64": ((_INT, 3.0, "integer_division_instructions"),),
+    "int64": ((_INT, 4.0, "integer_division_instructions"),),
 }
 _FUNCTION: dict[str, _Recipe] = _DIVISION | {
     "fp32": ((_SPECIAL, 1.0, ""), (_FP32, 1.0, "special_instructions")),
+    "fp64": ((_SPECIAL, 1.0, ""), (_FP64, 2.0, "fp64_special_instructions")),
 }
 _PLAIN: dict[str, _Recipe] = {
     "fp32": ((_FP32, 1.0, ""),),
@@ -69,7 +70,7 @@ _RECIPES: dict[str, dict[str, _Recipe]] = {
     "div": _DIVISION,
     "sqrt": _DIVISION,
     "special": _FUNCTION,
-    "native": _PLAIN | {"fp32": ((_SPECIAL, 1.0, ""),), "fp64": ((_FP64, 1.0, "fp64_special_instructions"),)},
+    "native": _PLAIN | {"fp32": ((_SPECIAL, 1.0, ""),), "fp64": ((_FP64, 2.0, "fp64_special_instructions"),)},
     "logic": _BITS,
     "shift": _BITS,
     "select": _BITS,
@@ -108,12 +109,14 @@ def instructions(workload: Workload, machines: Machines) -> NDArray[np.float64]:
         By pipe, `(len(PIPES), S, M)`.
     """
     static = workload.trace.static
+    is_free = workload.in_registers | _keeps_its_bits(static)
     counts = np.zeros((len(PIPES), len(static), len(machines)))
     for row, entry in enumerate(static):
-        if workload.in_registers[row]:
+        if is_free[row]:
             continue
         for pipe, number, field in _recipe(entry):
             counts[pipe, row] += number * _repeats(entry) * (machines[field] if field else 1.0)
+    counts[:, _is_scalar(static)] *= machines["uniform_share"]
     return counts
 
 
@@ -163,6 +166,29 @@ def issue_order(static: NDArray[np.void]) -> NDArray[np.int64]:
     order[_has_unknown_count(static)] = BARRIER
     order[is_class(static, "barrier", "fence")] = BARRIER
     return order
+
+
+def varies(static: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether a result may differ between lanes, `(S,)`: it follows from an id or from what is loaded."""
+    found = is_class(static, "work_item", "load", "atomic", "sub_group", "image")
+    while True:
+        reached = found | _any_producer(static["producers"], found)
+        if np.array_equal(reached, found):
+            return found
+        found = reached
+
+
+def _is_scalar(static: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Integer instructions and branches of all lanes alike, but for loops that are not unrolled."""
+    is_kind = is_class(static, "add", "mul", "compare", "logic", "shift", "select", "convert", "address", "div")
+    is_int = is_kind & (static["value_kind"] != VALUE_KINDS.index("float"))
+    return (is_int | is_class(static, "branch")) & ~varies(static) & ~_has_unknown_count(static)
+
+
+def _keeps_its_bits(static: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Conversions between integers: they are registers, or halves of them."""
+    is_int = static["value_kind"] == VALUE_KINDS.index("int")
+    return is_class(static, "convert") & is_int & ~_any_producer(static["producers"], ~is_int)
 
 
 def _has_unknown_count(static: NDArray[np.void]) -> NDArray[np.bool_]:

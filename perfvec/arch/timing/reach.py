@@ -2,11 +2,11 @@
 
 Three kinds of sectors are told apart: those that no work-group touched before, those that only others did, and those
 that the work-group itself touched. A distance of the trace is that of work-groups that run one after another; on a
-device `n` of them run together, and `m` sub-groups in each. Between two touches by one sub-group the others touch as
-much, up to all that they touch at all:
+device `n` of them run together, and `m` sub-groups in each. Between two touches by one sub-group the others touch a
+share `i` (`interleaving`) of as much, up to all that they touch at all:
 
-    L1:  min(d · m · n_unit, max(d, L) · n_unit)        n_unit work-groups in the unit, L lines of a work-group
-    L2:  min(d · m · n_all, max(d, L) · n_all, F)       n_all in all units, F lines of the launch
+    L1:  min(d · (1 + i (m · n_unit - 1)), max(d, L) · n_unit)      n_unit work-groups in the unit, L lines of each
+    L2:  min(d · (1 + i (m · n_all - 1)), max(d, L) · n_all, F)     n_all in all units, F lines of the launch
 
 What other work-groups touched is searched for in the L2, at the trace's distance scaled up from the sample to the
 launch, F at most. First touches of the sample that are none in the launch, for it has fewer lines, were touched by
@@ -117,8 +117,11 @@ def _hit_tables(
     sub_groups = np.ceil(context.local_size / SUB_GROUP_SIZE)
     in_unit, in_all = residency.groups_together, residency.groups_on_device
     of_group = np.maximum(distance, workload.group_lines)
-    near = np.minimum(distance * sub_groups * in_unit, of_group * in_unit)
-    far = np.minimum(np.minimum(distance * sub_groups * in_all, of_group * in_all), workload.footprint_lines)
+    between = machines["interleaving"]
+    near = _among(distance, sub_groups * in_unit, between)
+    near = np.minimum(near, _among(of_group, in_unit, 1.0))
+    far = np.minimum(_among(distance, sub_groups * in_all, between), _among(of_group, in_all, 1.0))
+    far = np.minimum(far, workload.footprint_lines)
     num_traced = len(workload.group_weight)
     is_neighbour = distance <= RUN_LENGTH * workload.group_lines
     across = np.where(is_neighbour, distance, distance * max(1.0, context.num_work_groups / num_traced))
@@ -126,8 +129,8 @@ def _hit_tables(
     by_others = hit_probability(np.minimum(across, workload.footprint_lines), l2_bytes, l2_ways)
     # Private arrays of sub-groups have no line in common; their distances are taken to be all that one has.
     private = np.full_like(distance, context.private_mem_bytes * SUB_GROUP_SIZE / LINE_BYTES)
-    near = np.stack([near, private * sub_groups * in_unit])
-    far = np.stack([far, private * sub_groups * in_all])
+    near = np.stack([near, _among(private, sub_groups * in_unit, between)])
+    far = np.stack([far, _among(private, sub_groups * in_all, between)])
     tables = (
         hit_probability(near, residency.l1_bytes, machines["l1_ways"]),
         hit_probability(far, l2_bytes, l2_ways),
@@ -136,6 +139,13 @@ def _hit_tables(
     for table in tables:  # nothing to look for: no such sectors, or those of neighbours that the sample lacks
         table[..., 0, :] = table[..., 1, :]
     return tables
+
+
+def _among(
+    distance: NDArray[np.float64], number: NDArray[np.float64], between: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """Distance of one of a number of sub-groups or work-groups that run together and each touch as much."""
+    return distance * (1.0 + between * (number - 1.0))
 
 
 def _sharers(workload: Workload, machines: Machines, residency: Residency) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.arch.timing.core.scoreboard import shared_windows, window_codes
-from perfvec.arch.timing.pipes import is_class, is_space
+from perfvec.arch.timing.pipes import is_class, is_space, varies
 from perfvec.trace_data import LINE_BYTES, SECTOR_BYTES, STRIDE_CLASSES, SUB_GROUP_SIZE
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Workload:
             work-groups lack neighbours that share their lines.
         in_registers: Which static instructions access private arrays that a compiler keeps in registers.
         atomic_lines: Lines of global memory that atomic operations of the sample touch; 1 or more.
+        static_uniform: Which static instructions' addresses follow from nothing that differs between lanes.
         static_scattered: 1 where no work-group of the sample touches an instruction's lines again, down to 0 where
             half or more of their sectors have been touched by others.
         static_shared: Share of an instruction's sectors that all work-groups touch alike, 0 to 1.
@@ -72,6 +73,7 @@ class Workload:
     cold_share: float
     in_registers: NDArray[np.bool_]
     atomic_lines: float
+    static_uniform: NDArray[np.bool_]
     static_scattered: NDArray[np.float64]
     static_shared: NDArray[np.float64]
 
@@ -118,6 +120,7 @@ def read_workload(trace: Trace) -> Workload:
         cold_share=min(1.0, footprint / cold) if cold else 1.0,
         in_registers=_in_registers(trace, access_static, memory, executed),
         atomic_lines=_atomic_lines(trace, token_access, access_static, memory, executed),
+        static_uniform=_has_uniform_address(trace.static),
         static_scattered=_scattered(trace, access_static, memory, executed),
         static_shared=_shared_by_all(trace, access_static, memory, executed),
     )
@@ -226,6 +229,16 @@ def _shared_by_all(
     ratio = np.where(by_group > 0, by_group / np.maximum(by_launch, by_group / num_traced + 1e-300), 1.0)
     is_read = is_class(trace.static, "load") & is_space(trace.static, "global", "constant", "generic")
     return np.clip((ratio - RUN_LENGTH) / (num_traced - RUN_LENGTH), 0.0, 1.0) * is_read
+
+
+def _has_uniform_address(static: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Whether an instruction's address is an argument or constants away from one, whatever the work-item.
+
+    What is known of addresses is which instructions make them: ids, and what is loaded, may differ between lanes.
+    """
+    producers, differs = static["producers"], varies(static)
+    is_address = is_class(static, "address")
+    return ~(is_address[producers] & differs[producers] & (producers >= 0)).any(axis=1)
 
 
 def _scattered(
