@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace bench-sampling bench-corpus bench-calibrate bench-model conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-timing bench-sampling bench-corpus bench-calibrate bench-model conformance opencl piglit clean
 
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
@@ -22,10 +22,14 @@ check: $(VENV)/installed-dev
 	$(BIN)/pyright
 
 # Each benchmark prints a table and ends in one line of JSON.
-bench: bench-trace bench-sampling
+bench: bench-trace bench-timing bench-sampling
 
 bench-trace: $(VENV)/installed
 	$(BIN)/python experiments/bench/trace.py
+
+# The timing model, 128 devices at once on one core.
+bench-timing: $(VENV)/installed
+	$(BIN)/python experiments/bench/timing.py
 
 bench-sampling: $(VENV)/installed
 	$(BIN)/python experiments/bench/sampling.py

@@ -1,4 +1,4 @@
-"""`make bench-timing`: how fast the timing model is, with 128 devices of a design space, those that fit, on traces of ten kernels.
+"""`make bench-timing`: how fast the timing model is, on traces of ten kernels and 128 devices of a design space.
 
 A trace is read and simulated on all devices in this one thread; tracing and compiling are left out. `stepped` are the
 sub-group instructions that the model steps through one after another for each device: of each pair of windows that

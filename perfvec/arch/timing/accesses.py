@@ -6,7 +6,7 @@ A load takes the latency of the level where its slowest sector is found, the lev
 
 Source:
     Latency of a load by where it hits, weighted by the shares: Huang, Lee, Kim, Lee, "GPUMech: GPU Performance Modeling
-    Technique based on Interval Analysis", MICRO 2014, section IV (average memory access time of an interval).
+    Technique based on Interval Analysis", MICRO 2014.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from perfvec.arch.timing.atomics import atomic_operations
 from perfvec.arch.timing.banks import local_cycles
 from perfvec.arch.timing.coalescing import l1_cycles, transactions
 from perfvec.arch.timing.dram import dram_sectors
+from perfvec.arch.timing.misses import miss_waits
 from perfvec.arch.timing.pipes import is_class, is_space
 from perfvec.arch.timing.stores import stored_to_dram, stored_to_l2
 from perfvec.trace_data import SECTOR_BYTES
@@ -96,6 +97,7 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
         )
         * in_memory
     )
+    l1_waits, l2_waits = miss_waits(missed, from_dram, machines)
     return AccessCosts(
         latency=parts.sum(axis=0),
         parts=parts,
@@ -103,7 +105,7 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
         l1_cycles=np.where(is_atomic[:, None], 0.0, in_l1),
         l2_bytes=SECTOR_BYTES * (missed + stored),
         dram_bytes=SECTOR_BYTES * dram_sectors(from_dram, to_dram, workload, machines),
-        l1_waits=missed * machines["l2_latency_cycles"] + from_dram * beyond_l2,
-        l2_waits=from_dram * machines.dram_latency_cycles,
+        l1_waits=l1_waits,
+        l2_waits=l2_waits,
         atomics=operations,
     )

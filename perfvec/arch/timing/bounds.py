@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.arch.timing.accesses import LATENCY_PARTS, AccessCosts, access_costs
+from perfvec.arch.timing.accesses import AccessCosts, access_costs
+from perfvec.arch.timing.alone import Alone, shares_of_rows
 from perfvec.arch.timing.atomics import serial_cycles
-from perfvec.arch.timing.core.scoreboard import step_pairs, stream_cycles
 from perfvec.arch.timing.dispatch import Residency, place_groups
 from perfvec.arch.timing.overlap import overlap
-from perfvec.arch.timing.pipes import (
-    instructions,
-    is_class,
-    issue_order,
-    main_pipe,
-    pipe_cycles,
-    result_latency,
-    sub_group_intervals,
-)
+from perfvec.arch.timing.pipes import instructions, pipe_cycles
 from perfvec.arch.timing.reach import find_reach
 from perfvec.arch.timing.result import CAUSES
 from perfvec.arch.timing.workload import WIDTHS
@@ -103,7 +95,7 @@ def find_bounds(workload: Workload, machines: Machines, rows_T: NDArray[np.int64
     """
     residency = place_groups(workload.trace.context, machines)
     costs = access_costs(workload, machines, find_reach(workload, machines, residency))
-    alone = _Alone(workload, machines, residency, costs, rows_T, num_rows)
+    alone = Alone(workload, machines, residency, costs, rows_T, num_rows)
     demands = _demands(workload, machines, costs, rows_T, num_rows)
     bounds_BM, even_BM, rows = _bounds(workload, machines, residency, demands, num_rows)
     bounds_BM[_ALONE], even_BM[_ALONE], rows[_ALONE] = alone.cycles, alone.even_M, alone.row_RM
@@ -122,138 +114,6 @@ def find_bounds(workload: Workload, machines: Machines, rows_T: NDArray[np.int64
         levels=alone.levels,
         occupancy=residency.occupancy,
     )
-
-
-def _shares(book_RM: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares of rows, which add up to 1, or are 0 where there is nothing."""
-    total_M = book_RM.sum(axis=0)
-    return book_RM / np.where(total_M > 0, total_M, 1.0)
-
-
-@final
-class _Alone:
-    """What sub-groups take if each has a scheduler, and all memories, for itself.
-
-    Attributes:
-        cycles: Of all waves; the last takes as long as the longest work-group.
-        even_M: The same without rounding up waves.
-        first_M: Latency of the slowest access of a sub-group's first window.
-        mean_M: Cycles of a work-group, on average.
-        row_RM, memory_rows, waits, levels: See `Bounds`.
-    """
-
-    def __init__(
-        self,
-        workload: Workload,
-        machines: Machines,
-        residency: Residency,
-        costs: AccessCosts,
-        rows_T: NDArray[np.int64],
-        num_rows: int,
-    ) -> None:
-        trace, static = workload.trace, workload.trace.static
-        counts = instructions(workload, machines)
-        issue_SM = counts.sum(axis=0) / machines["issue_width"]
-        interval_SM = sub_group_intervals(counts, machines)
-        from_memory = np.zeros(len(static), dtype=np.bool_)
-        from_memory[workload.access_static] = True
-        advance_QM, busy_QM, first_QM, *books = step_pairs(
-            workload.pair_before,
-            workload.pair_window,
-            workload.pair_weight,
-            trace.window_start,
-            trace.token_static,
-            workload.token_access,
-            rows_T,
-            num_rows,
-            int(machines["lookahead_instructions"][0]),
-            static["producers"].astype(np.int64),
-            main_pipe(static),
-            issue_order(static),
-            from_memory,
-            issue_SM,
-            _waits_after(static, machines),
-            interval_SM,
-            result_latency(static, machines),
-            costs.latency,
-        )
-        sub_group_cycles = stream_cycles(
-            trace.stream_start,
-            workload.stream_pair,
-            workload.stream_weights,
-            (machines["sub_group_size"] == WIDTHS[-1]).astype(np.int64),
-            advance_QM,
-            busy_QM,
-            residency.sharers * machines["is_round_robin"],
-        )
-        group_GM = np.maximum.reduceat(sub_group_cycles, workload.group_start[:-1], axis=0)
-        share_G = workload.group_weight / workload.group_weight.sum()
-        start_M = machines["group_start_cycles"]
-        mean_M = share_G @ group_GM
-        longest_M = group_GM.max(axis=0)
-        self.cycles = (residency.waves - 1.0) * (mean_M + start_M) + longest_M + start_M
-        self.even_M = (residency.even_waves - 1.0) * (mean_M + start_M) + mean_M + start_M
-        # The launch row takes the start of work-groups.
-        issue_RM, dependence_RM, memory_rows = books
-        booked_RM = issue_RM + dependence_RM + memory_rows
-        self.memory_rows = np.where(memory_rows.sum(axis=0) > 0, _shares(memory_rows), _shares(booked_RM))
-        running_M = mean_M / np.where(mean_M + start_M > 0, mean_M + start_M, 1.0)
-        self.row_RM = _shares(booked_RM) * running_M
-        self.mean_M = mean_M
-        is_begin = workload.pair_before < 0
-        pair_weight = workload.pair_weight * is_begin
-        self.first_M = pair_weight @ first_QM / max(pair_weight.sum(), 1e-300)
-        self._book(workload, costs, rows_T, issue_RM, dependence_RM, memory_rows, running_M)
-
-    def _book(
-        self,
-        workload: Workload,
-        costs: AccessCosts,
-        rows_T: NDArray[np.int64],
-        issue_RM: NDArray[np.float64],
-        dependence_RM: NDArray[np.float64],
-        memory_rows: NDArray[np.float64],
-        running_M: NDArray[np.float64],
-    ) -> None:
-        """Tell causes: what waits for memory waits for the levels that its producers' latencies come from."""
-        static_R = np.zeros(len(issue_RM), dtype=np.int64)
-        static_R[rows_T] = workload.trace.token_static
-        at_barrier = is_class(workload.trace.static, "barrier")[static_R][:, None]
-        parts_KSM = _parts_by_static(workload, costs)
-        producers_R3 = workload.trace.static["producers"][static_R]
-        waits = np.zeros((len(CAUSES), memory_rows.shape[1]))
-        levels_KRM = np.zeros((len(LATENCY_PARTS), *memory_rows.shape))
-        for i in range(3):
-            levels_KRM += parts_KSM[:, producers_R3[:, i]] * (producers_R3[:, i] >= 0)[:, None]
-        total_RM = levels_KRM.sum(axis=0)
-        levels_KRM /= np.where(total_RM > 0, total_RM, 1.0)
-        for level, name in enumerate(LATENCY_PARTS):
-            waits[CAUSES.index(name)] += (levels_KRM[level] * memory_rows).sum(axis=0)
-        of_memory = _shares(waits)
-        waits[CAUSES.index("issue")] += (issue_RM * ~at_barrier).sum(axis=0)
-        waits[CAUSES.index("barrier")] += (issue_RM * at_barrier).sum(axis=0)
-        waits[CAUSES.index("dependence")] += dependence_RM.sum(axis=0)
-        waits = _shares(waits)
-        self.levels = np.where(of_memory.sum(axis=0) > 0, of_memory, waits)
-        waits *= running_M
-        waits[CAUSES.index("dispatch")] += 1.0 - running_M
-        self.waits = waits
-
-
-def _waits_after(static: NDArray[np.void], machines: Machines) -> NDArray[np.float64]:
-    """Cycles until a sub-group goes on after an instruction, beyond its issue, `(S, M)`."""
-    at_barrier = is_class(static, "barrier")[:, None] * machines["barrier_cycles"]
-    return at_barrier + is_class(static, "branch")[:, None] * machines["branch_latency_cycles"]
-
-
-def _parts_by_static(workload: Workload, costs: AccessCosts) -> NDArray[np.float64]:
-    """Latency of static instructions' accesses by its parts, executions added up; `(parts, S, M)`."""
-    parts = np.zeros((len(LATENCY_PARTS), len(workload.trace.static), costs.latency.shape[1]))
-    if len(workload.access_static):
-        first = np.flatnonzero(np.diff(workload.access_static, prepend=-1))
-        summed = np.add.reduceat(costs.parts * workload.access_executed[:, None], first, axis=1)
-        parts[:, workload.access_static[first]] = summed
-    return parts
 
 
 @final
@@ -320,7 +180,7 @@ def _bounds(
     for name, (demand, cycles) in in_unit.items():
         bound = BOUNDS.index(name)
         bounds[bound], even[bound] = (demand.sum(axis=0) * cycles * share for share in (in_fullest, in_mean))
-        rows[bound] = _shares(demand)
+        rows[bound] = shares_of_rows(demand)
     in_device = {
         "l2": totals["l2_bytes"] / bytes_per_cycle,
         "dram": totals["dram_bytes"] / (machines["dram_bytes_per_s"] / machines["clock_hz"]),
@@ -336,9 +196,9 @@ def _bounds(
         is_more = cycles > bounds[bound]
         bounds[bound] = np.where(is_more, cycles, bounds[bound])
         even[bound] = np.where(is_more, cycles, even[bound])
-    rows[BOUNDS.index("dram")] = _shares(access["dram_bytes"])
-    rows[BOUNDS.index("atomics")] = _shares(access["atomics"])
+    rows[BOUNDS.index("dram")] = shares_of_rows(access["dram_bytes"])
+    rows[BOUNDS.index("atomics")] = shares_of_rows(access["atomics"])
     misses = BOUNDS.index("misses")
     by_l2 = in_device["misses"] >= bounds[misses]
-    rows[misses] = np.where(by_l2 & (totals["l2_waits"] > 0), _shares(access["l2_waits"]), rows[misses])
+    rows[misses] = np.where(by_l2 & (totals["l2_waits"] > 0), shares_of_rows(access["l2_waits"]), rows[misses])
     return bounds, even, rows

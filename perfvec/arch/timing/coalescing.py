@@ -7,7 +7,7 @@ or a line of `l` is counted from both: there are at least as many as lines of 12
 
 Source:
     NVIDIA, "CUDA C++ Best Practices Guide", section "Coalesced Access to Global Memory"; sectors as the unit of a miss:
-    Khairy, Shen, Aamodt, Rogers, "Accel-Sim", ISCA 2020, section IV (sectored L1 and L2, coalescer).
+    Khairy, Shen, Aamodt, Rogers, "Accel-Sim", ISCA 2020.
 """
 
 from __future__ import annotations

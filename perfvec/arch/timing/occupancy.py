@@ -7,8 +7,7 @@ what the device hands out, the quotients rounded down.
 
 Source:
     NVIDIA, "CUDA C++ Programming Guide", section "Multiprocessor Level", and "CUDA Occupancy Calculator"; Hong and Kim,
-    "An Analytical Model for a GPU Architecture with Memory-level and Thread-level Parallelism Awareness", ISCA 2009,
-    section 3.5 (active blocks of a multiprocessor).
+    "An Analytical Model for a GPU Architecture with Memory-level and Thread-level Parallelism Awareness", ISCA 2009.
 """
 
 from __future__ import annotations

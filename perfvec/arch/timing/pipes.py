@@ -6,7 +6,7 @@ length is a field of the configuration. Addresses are often part of the access, 
 Source:
     Pipes of a unit and their rates by class: NVIDIA, "CUDA C++ Programming Guide", table "Throughput of Native
     Arithmetic Instructions". Dependent latency and initiation interval of each class as separate numbers: Jia et al.,
-    "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 4.
+    "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018.
 """
 
 from __future__ import annotations

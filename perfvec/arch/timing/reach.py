@@ -16,8 +16,8 @@ hit the L2 if it ran before (warm) and the distance F allows.
 
 Source:
     `caches.hit_probability`; reuse distances of concurrent work-groups interleaved: Nugteren, van den Braak, Corporaal,
-    Bal, "A Detailed GPU Cache Model Based on Reuse Distance Theory", HPCA 2014, sections 3 and 4. The closed form of
-    the interleaving above is this project's.
+    Bal, "A Detailed GPU Cache Model Based on Reuse Distance Theory", HPCA 2014. The closed form of the interleaving
+    above is this project's.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ memory is written back on all devices.
 
 Source:
     Write-through L1 and write-back, write-allocate L2 without fetching: Khairy, Shen, Aamodt, Rogers, "Accel-Sim", ISCA
-    2020, section IV.
+    2020.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ def _has_uniform_address(static: NDArray[np.void]) -> NDArray[np.bool_]:
     """
     producers, differs = static["producers"], varies(static)
     is_address = is_class(static, "address")
-    return ~(is_address[producers] & differs[producers] & (producers >= 0)).any(axis=1)
+    return np.asarray(~(is_address[producers] & differs[producers] & (producers >= 0)).any(axis=1))
 
 
 def _scattered(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import njit
 
 
@@ -16,7 +18,8 @@ def _keeps_code() -> bool:
 _CACHE = _keeps_code()
 # No value here is ever NaN, which lets a maximum be one machine instruction.
 _MATH = {"nnan", "nsz"}
+_UNCOUNTED: dict[str, Any] = {"_nrt": False}
 counted = njit(cache=_CACHE, fastmath=_MATH)
 # Without counts of references, so that a row of an array costs nothing to name. Such functions cannot make arrays.
-compiled = njit(cache=_CACHE, fastmath=_MATH, _nrt=False)
-inlined = njit(cache=_CACHE, fastmath=_MATH, _nrt=False, forceinline=True)
+compiled = njit(cache=_CACHE, fastmath=_MATH, **_UNCOUNTED)
+inlined = njit(cache=_CACHE, fastmath=_MATH, **_UNCOUNTED, forceinline=True)

@@ -16,7 +16,7 @@ lookahead stands for; nothing is brought forward over a branch whose condition i
 access of a memory over a store or an atomic operation to the same kind of memory that waits for its operands.
 
 Source:
-    In-order issue against a scoreboard, as on the GPUs that Huang, Lee, Kim, Lee, "GPUMech", MICRO 2014, section III
+    In-order issue against a scoreboard, as on the GPUs that Huang, Lee, Kim, Lee, "GPUMech", MICRO 2014,
     models by intervals; the lookahead is this project's.
 """
 
