@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, final
 import tyro
 
 from perfvec.apply.options import (
+    CorpusBalanceOptions,
     CorpusBuildOptions,
     CorpusDescribeOptions,
     CorpusInferOptions,
@@ -270,20 +271,29 @@ def corpus_build(options: CorpusBuildOptions, output: Output) -> None:
 
 def corpus_describe(options: CorpusDescribeOptions, output: Output) -> None:
     """Describe a corpus."""
-    from perfvec.apply.corpora import describe, distributions
+    from perfvec.apply.corpora import distributions
+    from perfvec.apply.corpus_description import describe, describe_shipped
     from perfvec.apply.corpus_tables import corpus_table, distribution_panels, distribution_table
     from perfvec.corpus.generated import Corpus
+    from perfvec.corpus.times import CorpusTimes, times_path
 
+    if options.file is None and (options.sample or options.check):
+        raise ConfigError("--sample and --check need a FILE, such as traces/corpus/nvidia-h200.h5")
     if options.plot is not None:
         if options.sample < 1:
             raise ConfigError("--plot needs launches to trace; give --sample 200, for example")
         _check_folder(options.plot)
-    corpus = Corpus.load(options.file, is_checked=options.check)
-    description = describe(corpus)
     found = None
-    if options.sample:
-        with _progress(output) as on_progress:
-            found = distributions(corpus, sample=options.sample, on_progress=on_progress)
+    if options.file is None:
+        description = describe_shipped()
+    else:
+        corpus = Corpus.load(options.file, is_checked=options.check)
+        table = times_path(options.file)
+        times = CorpusTimes.load(table, corpus_digest=corpus.stored_digest) if table.exists() else None
+        description = describe(corpus, times)
+        if options.sample:
+            with _progress(output) as on_progress:
+                found = distributions(corpus, sample=options.sample, on_progress=on_progress)
     if found is not None and options.plot is not None:
         from perfvec.report.plots import plot_histograms
 
@@ -306,6 +316,7 @@ def corpus_measure(options: CorpusMeasureOptions, output: Output) -> None:
     from perfvec.apply.corpus_tables import check_table, measured_table
     from perfvec.arch.opencl import choose_device
 
+    budget_s = options.budget_s()
     target = target_of(options.file, options.output, is_suites=options.suites)
     _check_folder(target.path)
     order = Order(
@@ -314,15 +325,34 @@ def corpus_measure(options: CorpusMeasureOptions, output: Output) -> None:
     device = choose_device(options.opencl_device)
     with _progress(output) as on_progress:
         if options.check:
-            checked = check_times(target, device, options.check, order, options.budget_s(), on_progress)
+            checked = check_times(target, device, options.check, order, budget_s, on_progress)
             record, table = checked.record(), check_table(checked)
         else:
-            summary = measure(target, device, order, options.budget_s(), on_progress)
+            summary = measure(target, device, order, budget_s, on_progress)
             record, table = asdict(summary), measured_table(summary)
     if options.json:
         output.json(record)
     else:
         _show(table, output)
+
+
+def corpus_balance(options: CorpusBalanceOptions, output: Output) -> None:
+    """Balance a corpus."""
+    from perfvec.apply.balancing import balance_corpora, plot_balance
+    from perfvec.apply.corpus_tables import balance_table
+
+    for path in filter(None, (options.output, options.plot)):
+        _check_folder(path)
+    with _progress(output) as on_progress:
+        on_progress("balancing", 0, 0)
+        balanced = balance_corpora(options.files, options.device, num_launches=options.launches, seed=options.seed)
+    balanced.balance.corpus.save(options.output)
+    if options.plot is not None:
+        plot_balance(balanced, options.plot)
+    if options.json:
+        output.json(balanced.record())
+    else:
+        _show(balance_table(balanced, options.output), output)
 
 
 def corpus_infer(options: CorpusInferOptions, output: Output) -> None:
@@ -378,6 +408,7 @@ COMMANDS: dict[str, Command] = {
     "corpus build": Command(options=CorpusBuildOptions, function=corpus_build),
     "corpus describe": Command(options=CorpusDescribeOptions, function=corpus_describe),
     "corpus measure": Command(options=CorpusMeasureOptions, function=corpus_measure),
+    "corpus balance": Command(options=CorpusBalanceOptions, function=corpus_balance),
     "corpus infer": Command(options=CorpusInferOptions, function=corpus_infer),
 }
 GROUPS = {

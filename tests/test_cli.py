@@ -555,7 +555,26 @@ def test_corpus_build_and_describe(capsys: pytest.CaptureFixture[str], tmp_path:
     assert found["fill_shares"] == pytest.approx({"underused": 0.6, "idle": 0.25, "full": 0.15}, abs=0.04)
     code, out, _ = run(capsys, "corpus", "describe", str(path))
     assert code == 0
-    assert re.search(r"launches for nvidia-tesla-t4 +\d+", out)
+    assert re.search(r"nvidia-tesla-t4 +\d+ launches meant for it", out)
+
+
+def test_corpus_measure_and_balance(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    path, more = tmp_path / "corpus.h5", tmp_path / "more.h5"
+    number = str(live_pocl().number)
+    build = ("corpus", "build", "--generated", "4", "--launches", "2", "--seed", "3", "-o", str(path))
+    assert run(capsys, *build, "--device", "amd-epyc-2core-pocl")[0] == 0
+    measure = ("corpus", "measure", str(path), "--opencl-device", number, "--workers", "1")
+    code, out, _ = run(capsys, *measure, "--kernels", "1", "--json", "--budget", "2m")
+    assert code == 0
+    found = json.loads(out)
+    assert found["num_measured"] + found["num_failed"] == found["num_launches"] - found["num_left"] > 0
+    assert found["table"] == str(tmp_path / "corpus.times.h5")
+    code, out, _ = run(capsys, *measure, "--budget", "0.001")
+    assert code == 0
+    assert re.search(rf"known before +{found['num_launches'] - found['num_left']}", out)
+    balance = ("corpus", "balance", str(path), "--device", found["device"], "-o", str(more))
+    code, out, err = run(capsys, *balance)
+    assert (code, out) == (2, "") and "measure more of the corpus first" in err and not more.exists()
 
 
 def test_corpus_commands_refuse_bad_input(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -568,6 +587,13 @@ def test_corpus_commands_refuse_bad_input(capsys: pytest.CaptureFixture[str], tm
         (("corpus", "build", "--generated", "0", "-o", path, "--device", "h200"), "0 kernels; allowed are 1 to"),
         (("corpus", "build", "--generated", "1", "-o", "no/x.h5", "--device", "h200"), "the folder no does not exist"),
         (("corpus", "describe", path), "does not exist"),
+        (("corpus", "describe", "--check"), "--sample and --check need a FILE"),
+        (("corpus", "measure"), "give either a corpus file or --suites"),
+        (("corpus", "measure", "--suites"), "--suites needs --out FILE"),
+        (("corpus", "measure", path), "does not exist"),
+        (("corpus", "measure", path, "--budget", "soon"), "--budget 'soon' is no time over 0; write for example 540"),
+        (("corpus", "balance", path, "--device", "h200", "-o", "no/x.h5"), "the folder no does not exist"),
+        (("corpus", "balance", path, "--device", "h200", "-o", path), "does not exist"),
         (("corpus", "describe", path, "--plot", "x.png"), "give --sample 200"),
     ):
         code, out, err = run(capsys, *words)

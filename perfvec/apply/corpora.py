@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,14 @@ import numpy as np
 from perfvec.apply.launch_features import FEATURES, LaunchFeatures, features_of
 from perfvec.arch.device import find_device, load_devices
 from perfvec.corpus.draw import Draw
-from perfvec.corpus.generated import Corpus, build_corpus, recipe_fill
-from perfvec.corpus.generator import generate_kernel
+from perfvec.corpus.generated import build_corpus
 from perfvec.corpus.suite import load_suites
 from perfvec.errors import ConfigError, PerfVecError
 from perfvec.program.tracer import trace_launch
 from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
+    from perfvec.corpus.generated import Corpus
     from perfvec.corpus.suite import SuiteLaunch
 
 QUANTILES = (5, 25, 50, 75, 95)
@@ -87,73 +86,6 @@ def build(
     on_progress("writing", 0, 0)
     corpus.save(path)
     return Built(corpus=corpus, wall_s=time.perf_counter() - start, num_bytes=path.stat().st_size)
-
-
-# ---- describing -------------------------------------------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """What a corpus holds.
-
-    Attributes:
-        kernels: Kernels.
-        launches: Launches.
-        families: Families of kernels (see `perfvec.corpus.generator_structure.Structure.family`).
-        devices: Launches by device that they are meant for.
-        share_tied_to_global_size: Of the launches.
-        type_shares: Of the kernels, by the type that they calculate in.
-        width_shares: Of the kernels, by vector width.
-        dim_shares: Of the launches, by dimensions.
-        fill_shares: Of the launches, by what they do to their device.
-        family_kernels: Kernels by family, the largest first.
-    """
-
-    kernels: int
-    launches: int
-    families: int
-    devices: Mapping[str, Mapping[str, int]]
-    share_tied_to_global_size: float
-    type_shares: Mapping[str, float]
-    width_shares: Mapping[str, float]
-    dim_shares: Mapping[str, float]
-    fill_shares: Mapping[str, float]
-    family_kernels: Mapping[str, int]
-
-
-def describe(corpus: Corpus) -> Description:
-    """Say what a corpus holds, without tracing anything.
-
-    Raises:
-        DeviceError: A device that it was built for has no device file any more.
-    """
-    known = load_devices()
-    devices = {name: find_device(name, known) for name in corpus.devices}
-    kernels = [generate_kernel(seed) for seed in corpus.kernel_seeds]
-    families = Counter(kernel.family for kernel in kernels)
-    rows = [recipe.kernel for recipe in corpus.recipes]
-    return Description(
-        kernels=len(kernels),
-        launches=len(corpus),
-        families=len(families),
-        devices={
-            name: {"launches": sum(1 for recipe in corpus.recipes if recipe.device == row)}
-            for row, name in enumerate(corpus.devices)
-        },
-        share_tied_to_global_size=float(np.mean([kernels[row].structure.is_size_tied for row in rows])),
-        type_shares=_shares(kernel.structure.value.element.split("x")[0] for kernel in kernels),
-        width_shares=_shares(str(kernel.structure.value.width) for kernel in kernels),
-        dim_shares=_shares(str(kernels[row].structure.dims) for row in rows),
-        fill_shares=_shares(recipe_fill(corpus, number, devices) for number in range(len(corpus))),
-        family_kernels=dict(families.most_common()),
-    )
-
-
-def _shares(values: Iterable[str]) -> dict[str, float]:
-    counts = Counter(values)
-    total = sum(counts.values())
-    return {name: count / total for name, count in counts.most_common()}
 
 
 @final

@@ -20,7 +20,7 @@ from perfvec.arch.opencl import device_key
 from perfvec.corpus.draw import Draw
 from perfvec.corpus.generated import Corpus, LaunchRecipe, launch_of_recipe
 from perfvec.corpus.suite import SuiteLaunch, load_suites
-from perfvec.corpus.times import CorpusTimes
+from perfvec.corpus.times import CorpusTimes, times_path
 from perfvec.errors import ConfigError
 from perfvec.report.progress import OnProgress, silent
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from perfvec.launch import Launch
 
 SAVE_EVERY_S = 20.0
-TIMES_SUFFIX = ".times.h5"
 # Of the launches of a kernel, so many in a job: a worker that crashes gives the others back.
 _JOB_LAUNCHES = 64
 Make: TypeAlias = "Callable[[Sequence[int]], Sequence[Launch]]"
@@ -130,7 +129,7 @@ def target_of(corpus: Path | None, table: Path | None, *, is_suites: bool) -> Ab
     if is_suites == (corpus is not None):
         raise ConfigError("give either a corpus file or --suites")
     if corpus is not None:
-        return CorpusTarget(Corpus.load(corpus), table or corpus.with_name(corpus.stem + TIMES_SUFFIX))
+        return CorpusTarget(Corpus.load(corpus), table or times_path(corpus))
     if table is None:
         raise ConfigError("--suites needs --out FILE, such as --out traces/measured/nvidia-h200.h5")
     return SuiteTarget(load_suites(), table)

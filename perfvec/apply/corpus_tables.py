@@ -13,7 +13,9 @@ from perfvec.units import format_bytes, format_percent, format_time
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from perfvec.apply.corpora import Built, Description, Distributions
+    from perfvec.apply.balancing import Balanced
+    from perfvec.apply.corpora import Built, Distributions
+    from perfvec.apply.corpus_description import Description
     from perfvec.apply.corpus_measuring import Check, MeasureSummary
 
 
@@ -40,15 +42,26 @@ def corpus_table(description: Description) -> Table:
     rows = (
         ("kernels", str(description.kernels)),
         ("launches", str(description.launches)),
-        *((f"launches for {name}", str(item["launches"])) for name, item in description.devices.items()),
+        *((name, _device_line(item)) for name, item in description.devices.items()),
         ("families", f"{description.families}, such as {', '.join(f'{name} ({count})' for name, count in largest)}"),
         ("tied to the global size", format_percent(description.share_tied_to_global_size)),
         ("types", shares(description.type_shares)),
         ("vector widths", shares(description.width_shares)),
         ("dimensions", shares(description.dim_shares)),
         ("fill of the device", shares(description.fill_shares)),
+        ("splits of generated", ", ".join(f"{name} {count}" for name, count in description.split_kernels.items())),
+        ("suites", ", ".join(f"{name} {count}" for name, count in description.suites.items())),
     )
     return Table(columns=(Column(title="corpus"), Column(title="")), rows=rows)
+
+
+def _device_line(item: Mapping[str, float]) -> str:
+    if "median_s" not in item:
+        return f"{item['launches']:.0f} launches meant for it"
+    return (
+        f"{item['launches']:.0f} times of {item['kernels']:.0f} kernels, median {format_time(item['median_s'])}, "
+        f"under 10 µs {format_percent(item['under_10_us'])}, over 1 ms {format_percent(item['over_1_ms'])}"
+    )
 
 
 def distribution_table(found: Distributions) -> Table:
@@ -134,3 +147,26 @@ def check_table(check: Check) -> Table:
         ("within 5 %", format_percent(record["share_within_5_percent"])),
     )
     return Table(columns=(Column(title="new ÷ old time"), Column(title="")), rows=rows)
+
+
+def balance_table(balanced: Balanced, path: Path) -> Table:
+    """What balancing came to: launches by time, before and with the proposed ones."""
+    record: Any = balanced.record()
+    rows = [
+        (
+            f"{format_time(item['from_s'])} to {format_time(item['to_s'])}",
+            *(str(item[name]) for name in ("before", "wanted", "expected")),
+        )
+        for item in record["bins"]
+    ]
+    rows.append(("evenness", f"{record['evenness_before']:.3f}", "", f"{record['evenness_expected']:.3f}"))
+    title = (
+        f"{record['device']}: {record['times']} times, {record['outliers']} outliers; regression: median error "
+        f"{format_percent(record['regression_median_error'])}, rank correlation "
+        f"{record['regression_rank_correlation']:.2f}; {record['proposed']} launches proposed in {path}"
+    )
+    columns = (
+        Column(title="kernel time"),
+        *(Column(title=name, is_number=True) for name in ("before", "wanted", "expected")),
+    )
+    return Table(columns=columns, rows=tuple(rows), title=title)

@@ -277,8 +277,8 @@ class CorpusBuildOptions:
 class CorpusDescribeOptions:
     """Say what a corpus holds, and how its launches behave beside those of the suites' real kernels."""
 
-    file: Annotated[tyro.conf.Positional[Path], _option(metavar="FILE", hint="(required)")]
-    """A corpus, as perfvec corpus build writes it."""
+    file: Annotated[tyro.conf.Positional[Path | None], _option(metavar="FILE")] = None
+    """A corpus, as perfvec corpus build writes it; all that is shipped, with suites and times, unless given."""
 
     sample: Annotated[int, _option(metavar="N", hint=None)] = 0
     """Launches of the corpus to trace, and as many of the suites; needed for the distribution of features."""
@@ -337,6 +337,33 @@ class CorpusMeasureOptions:
         if match is None or float(match[1]) <= 0:
             raise ConfigError(f"--budget {self.budget!r} is no time over 0; write for example 540, 540s or 9m")
         return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusBalanceOptions:
+    """Propose launches for kernel times that a measured corpus has few of, as a corpus that corpus measure takes."""
+
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    """A corpus with its times beside it, then those of earlier proposals, measured."""
+
+    device: Annotated[str, _option(metavar="NAME", hint="(required)")]
+    """The device, as perfvec devices names it."""
+
+    output: Annotated[Path, _option(metavar="FILE", short="-o", hint="(required)")]
+    """The corpus of proposed launches to write."""
+
+    launches: Annotated[int, _option(metavar="N", hint=None)] = 2000
+    """How many to propose."""
+
+    seed: Annotated[int, _option(metavar="S", hint=None)] = 0
+    """The same seed gives the same launches."""
+
+    plot: Annotated[Path | None, _option(metavar="FILE")] = None
+    """Where to plot the histogram before and after (.png, .svg or .pdf)."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
 
 
 @final

@@ -283,7 +283,8 @@ def _launches(
     while cards and len(made) < count and len(refused) < _CARDS_TRIED:
         card = cards.pop()
         known = [] if local_sizes is None else local_sizes[card[1]]
-        recipe = _launch(draw, kernel, number, device, row, card, known if len(known) >= _LOCAL_SIZES else ())
+        local = known if len(known) >= _LOCAL_SIZES else ()
+        recipe = draw_recipe(draw, kernel, device, card, local_sizes=local, kernel_row=number, device_row=row)
         if recipe is None or (recipe.ndrange, recipe.sizes) in made:
             refused.append(card)
         else:
@@ -302,29 +303,47 @@ def _launches(
     return sorted(made.values(), key=program)
 
 
-def _launch(
+def draw_recipe(
     draw: Draw,
     kernel: GeneratedKernel,
-    number: int,
     device: Device,
-    row: int,
     card: tuple[Fill, bool],
-    local_sizes: Sequence[tuple[int, ...]],
+    *,
+    local_sizes: Sequence[tuple[int, ...]] = (),
+    target_s: float | None = None,
+    kernel_row: int = 0,
+    device_row: int = 0,
 ) -> LaunchRecipe | None:
+    """Draw a launch of a kernel.
+
+    Args:
+        draw: Where from.
+        kernel: The kernel.
+        device: What it is for.
+        card: What it shall do to the device, and whether its local size shall be a multiple of the sub-group width.
+        local_sizes: Local sizes to choose from; a new one where there are none.
+        target_s: Estimated time to aim at; drawn, and not too short, where it is None.
+        kernel_row: `LaunchRecipe.kernel`.
+        device_row: `LaunchRecipe.device`.
+
+    Returns:
+        None where the kernel has no such launch of a useful length.
+    """
     fill, is_multiple = card
     for attempt in range(_ATTEMPTS):
         ndrange = sample_ndrange(
             draw, device, demands_of(kernel), fill, is_multiple=is_multiple, local_sizes=local_sizes
         )
-        sizes = choose_sizes(draw, kernel, ndrange, device, target_s=draw_target_s(draw, device))
+        sizes = choose_sizes(draw, kernel, ndrange, device, target_s=target_s or draw_target_s(draw, device))
         if sizes is None:
             continue
         names = kernel.names(ndrange.global_size, ndrange.local_size, sizes)
         time_s = estimate_s(kernel, names, device)
-        is_too_short = time_s < LEAST_S[device.type] and (device.type == "cpu" or attempt < _ATTEMPTS - 1)
+        is_last = device.type != "cpu" and attempt == _ATTEMPTS - 1
+        is_too_short = target_s is None and time_s < LEAST_S[device.type] and not is_last
         if time_s <= _LONGEST_S[device.type] and not is_too_short:
             values = tuple(sizes[name] for name in (*(size.name for size in kernel.sizes), _SLACK))
-            return LaunchRecipe(kernel=number, device=row, ndrange=ndrange, sizes=values)
+            return LaunchRecipe(kernel=kernel_row, device=device_row, ndrange=ndrange, sizes=values)
     return None
 
 

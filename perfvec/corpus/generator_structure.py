@@ -13,6 +13,7 @@ from perfvec.corpus.generator_stages import AbstractStage, Branch, Compute, Copy
 from perfvec.corpus.generator_values import ValueType
 
 COMMUNICATIONS = ("none", "tile", "reduce", "atomic")
+TRIPS = ("straight", "constant", "argument", "data")
 _STAGES: dict[type[AbstractStage], int] = {
     Stream: 36, Copy: 6, Stencil: 7, Compute: 11, Branch: 9, Rows: 4, Chase: 4, Search: 3, Escape: 4, Private: 5,
     Table: 4, Mix: 5, Tile: 12, Reduce: 7, Atomic: 6, Histogram: 3, Append: 2,

@@ -115,11 +115,11 @@ def buffer_bytes(kernel: GeneratedKernel, names: Mapping[str, float]) -> float:
 
 def group_operations(kernel: GeneratedKernel, names: Mapping[str, float]) -> float:
     """Simple operations of a work-group, by sub-groups of 32."""
-    operations, accesses, *_ = _work(kernel, names)
+    operations, accesses, *_ = work_of_item(kernel, names)
     return (operations + 4 * accesses) * math.ceil(names["L"] / SUB_GROUP_SIZE)
 
 
-def _work(kernel: GeneratedKernel, names: Mapping[str, float]) -> tuple[float, float, float, float]:
+def work_of_item(kernel: GeneratedKernel, names: Mapping[str, float]) -> tuple[float, float, float, float]:
     """Simple operations, accesses to global memory, bytes of them, and seconds of waiting, of a work-item."""
     operations = accesses = num_bytes = serial_ns = 0.0
     for cost in kernel.costs:
@@ -137,7 +137,7 @@ def estimate_s(kernel: GeneratedKernel, names: Mapping[str, float], device: Devi
     The longest of four: arithmetic and memory traffic, each at the share of the device that so many work-items keep
     busy; what one work-item waits for itself, as often as the device must be filled; and what all wait for each other.
     """
-    operations, accesses, num_bytes, serial_s = _work(kernel, names)
+    operations, accesses, num_bytes, serial_s = work_of_item(kernel, names)
     compute, dram = device.compute, device.memory.dram
     items = names["items"]
     held = compute.compute_units * compute.max_sub_groups_per_compute_unit * compute.sub_group_size

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 FORMAT = "perfvec-corpus-times"
 FORMAT_VERSION = 1
+# Times of CORPUS.h5 are in CORPUS.times.h5 beside it.
+TIMES_SUFFIX = ".times.h5"
 _DATASETS = {
     "row": ("u4", "launch of the corpus"),
     "time_session": ("u2", "entry of session"),
@@ -45,6 +47,11 @@ _DATASETS = {
     "failed_reason": ("u2", "entry of failure"),
 }
 _LISTS = ("session", "failure")
+
+
+def times_path(corpus: Path) -> Path:
+    """Where the times of a corpus file are unless told."""
+    return corpus.with_name(corpus.stem + TIMES_SUFFIX)
 
 
 @final
