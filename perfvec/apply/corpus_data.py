@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfvec.apply.corpus_measuring import TIMES_SUFFIX
 from perfvec.content import content_folder
 from perfvec.corpus.generated import Corpus
-from perfvec.corpus.times import CorpusTimes
+from perfvec.corpus.times import TIMES_SUFFIX, CorpusTimes, times_path
 from perfvec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def measured_corpus(name: str, *, launches_per_kernel: int = 0) -> tuple[list[Su
         raise ConfigError(f"launches_per_kernel is {launches_per_kernel}; it must be 0 or more, 0 for all")
     path = _find(name)
     corpus = Corpus.load(path)
-    times = CorpusTimes.load(path.with_name(path.stem + TIMES_SUFFIX), corpus_digest=corpus.stored_digest)
+    times = CorpusTimes.load(times_path(path), corpus_digest=corpus.stored_digest)
     by_kernel: defaultdict[int, list[int]] = defaultdict(list)
     for row in sorted({row for _, row in times.times}):
         by_kernel[corpus.recipes[row].kernel].append(row)

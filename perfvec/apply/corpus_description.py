@@ -39,7 +39,7 @@ class Description:
             (median), "repeats" (mean), "launch_overhead_s" (median over sessions) and "failed" (launches that could
             not be timed).
         share_tied_to_global_size: Of the launches.
-        type_shares: Of the kernels, by the type that they calculate in, in NumPy's words; in suites, that of most buffers.
+        type_shares: Of the kernels, by the type (NumPy's word) that they calculate in; in suites, that of most buffers.
         width_shares: Of the kernels, by vector width.
         dim_shares: Of the launches, by dimensions.
         fill_shares: Of generated launches, by what they do to the device that they are meant for.

@@ -1,9 +1,9 @@
 """Fill the gaps of a corpus: where measured times are rare, propose launches that a regression expects there.
 
-Times whose logarithm is an outlier by the rule of interquartile ranges are set aside, as LLMPerf does. The range of the
-others is cut into bins of equal width on a logarithmic axis. A regression of measured times over what a recipe says (estimate,
-work, sizes, and how other launches of the kernel came out) predicts candidates, and those are kept that fall into bins
-that lack launches.
+Times whose logarithm is an outlier by the rule of interquartile ranges are set aside, as LLMPerf does. The range of
+the others is cut into bins of equal width on a logarithmic axis. A regression of measured times over what a recipe says
+(estimate, work, sizes, and how other launches of the kernel came out) predicts candidates, and those are kept that fall
+into bins that lack launches.
 
 Source:
     Outliers: Tukey, "Exploratory Data Analysis" (1977), section 2D: beyond 1.5 interquartile ranges of the quartiles.

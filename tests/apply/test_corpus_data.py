@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from perfvec.apply.corpus_data import measured_corpus
-from perfvec.apply.corpus_measuring import TIMES_SUFFIX
 from perfvec.arch.device import find_device
 from perfvec.arch.measured import MeasuredTime
 from perfvec.corpus.generated import Corpus, build_corpus
-from perfvec.corpus.times import CorpusTimes
+from perfvec.corpus.times import TIMES_SUFFIX, CorpusTimes
 from perfvec.errors import ConfigError, FormatError
 
 
