@@ -336,7 +336,7 @@ class TraceFile:
         waiting = self._waiting[name]
         waiting.append(rows)
         if sum(map(len, waiting)) >= _CHUNK_ROWS:
-            joined = np.concatenate(waiting)
+            joined = np.concatenate(waiting) if len(waiting) > 1 else rows
             whole = len(joined) - len(joined) % _CHUNK_ROWS
             self._write(name, joined[:whole])
             self._waiting[name] = [joined[whole:]]
@@ -351,7 +351,7 @@ class TraceFile:
                 chunks=(chunks, *rows.shape[1:]),
                 compression="gzip",
                 compression_opts=1,
-                shuffle=True,
+                shuffle=not name.startswith("token_"),  # their patterns are longer than a number
             )
             dataset.attrs["units"] = _DATASETS[name]
             self._datasets[name] = dataset

@@ -292,15 +292,6 @@ record:
   %lane.count.new = add i64 %lane.count.old, %filled.next
   store i64 %lane.count.new, ptr %lane.count.p
   %row = getelementptr [{SUB_GROUP_SIZE} x i64], ptr %addresses, i64 %addresses.at
-  %is.partial = icmp ne i64 %filled.next, {SUB_GROUP_SIZE}
-  %has.sites = icmp ne i32 %sites, 0
-  %must.clear = and i1 %is.partial, %has.sites
-  br i1 %must.clear, label %clear, label %call
-clear:
-  %clear.bytes = mul i64 %room, {SUB_GROUP_SIZE * 8}
-  call void @llvm.memset.p0.i64(ptr %row, i8 -1, i64 %clear.bytes, i1 false)
-  br label %call
-call:
   %function.p = getelementptr ptr, ptr @pv.segments, i64 %now.64
   %function = load ptr, ptr %function.p
   %next = call i32 %function(ptr %.ctx, ptr %regs, ptr %pcs, ptr %lanes.idx, i64 %filled.next, ptr %row)

@@ -246,7 +246,7 @@ class Recorder:
                 self._words = _doubled(self._words)
             self._hand_on_windows()
         elif lack == windows.NEEDS_WINDOWS:
-            codes = self._windows[: self._scalars[windows.WINDOWS], windows.WINDOW_CODE] >> windows.SLOT_SHIFT
+            codes = self._windows[: self._scalars[windows.WINDOWS], windows.WINDOW_CODE]
             self._window_slots = _rehash(codes, 2 * len(self._window_slots))
             self._windows, self._sizes = _doubled(self._windows), _doubled(self._sizes)
         elif lack == windows.NEEDS_OUTCOMES:

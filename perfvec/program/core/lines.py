@@ -6,8 +6,8 @@ work-group that touched it, and the distance of a work-group's first touch is th
 ones, the present one included.
 
 A line's place in the table follows from its address, because the sizes of all memories are known. In time, a bit marks
-the last touch of each line of the present work-group; marks are counted by word and by block, so that a touch changes
-three numbers, and a distance is a sum over what lies between. What counts for each work-group is kept the same way.
+the last touch of each line of the present work-group; marks are counted by block, so that a touch changes
+two numbers, and a distance is a sum over what lies between. What counts for each work-group is kept the same way.
 
 All lines of an access are touched in one call, and only its largest distances are wanted, as buckets of log2. Of two
 lines of an access the one touched longer ago has the larger distance, but for lines in between that are new; where
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfvec.program.core.bits import count_lanes
+from perfvec.program.core.bits import count_lanes, num_digits
 from perfvec.program.core.jit import compiled, inlined
 from perfvec.program.core.pages import sparse_zeros
 
@@ -35,9 +35,7 @@ OWNER, TIME = range(2)
 _SEEN_SHIFT, _MOST_SEEN = 2, 3
 NEAR = 2  # places that lie no further apart, in their order, are one: lines at their edges are shared
 _OWNER_SHIFT, _DEVICE_SHIFT, _ALL_SECTORS = 8, 4, 15
-# Columns of `marks`, a row a word of 32 moments: their marks as bits, and how many.
-BITS, NUM_MARKS = range(2)
-_WORD_SHIFT, _BLOCK_SHIFT, _WORD_MASK = 5, 10, 31
+_WORD_SHIFT, _BLOCK_SHIFT, _WORD_MASK = 6, 10, 63
 _GROUP_BLOCK_SHIFT = 6
 # Scalars of the stack, in its `state`: the moment, the work-group's lines, all lines, the work-group.
 NOW, GROUP_LINES, ALL_LINES, GROUP = range(4)
@@ -66,11 +64,11 @@ def new_marks(num_moments: int):
     """Make marks for so many moments, a power of two of 1,024 or more.
 
     Returns:
-        `(marks, blocks, line_at)`: int64 `(moments / 32, 2)`, int64 `(moments / 1024,)`, int64 `(moments,)`: the row of
-        the line that was touched in each moment.
+        `(marks, blocks, line_at)`: int64 `(moments / 64,)`: a bit a moment; int64 `(moments / 1024,)`: how many are
+        set; int64 `(moments,)`: the row of the line that was touched in each moment.
     """
     return (
-        np.zeros((num_moments >> _WORD_SHIFT, 2), np.int64),
+        np.zeros(num_moments >> _WORD_SHIFT, np.int64),
         np.zeros(num_moments >> _BLOCK_SHIFT, np.int64),
         np.zeros(num_moments, np.int64),
     )
@@ -92,22 +90,18 @@ def enlarged(marks, blocks, line_at):
 @inlined
 def log_bucket(distance):
     """1 + floor(log2(1 + distance)), at most 31."""
-    bucket = 1
-    while distance > 0 and bucket < 31:
-        distance = (distance - 1) >> 1
-        bucket += 1
-    return bucket
+    return min(num_digits(distance + 1), 31)
 
 
 @inlined
 def _marks_after(marks, blocks, time, now):
     """How many marks lie between two moments."""
     word, end = time >> _WORD_SHIFT, (now + _WORD_MASK) >> _WORD_SHIFT
-    total = count_lanes(marks[word, BITS] & -(np.int64(2) << (time & _WORD_MASK)))
+    total = count_lanes(marks[word] & (np.int64(-2) << (time & _WORD_MASK)))
     word += 1
     block_end = min(((time >> _BLOCK_SHIFT) + 1) << (_BLOCK_SHIFT - _WORD_SHIFT), end)
     for i in range(word, block_end):
-        total += marks[i, NUM_MARKS]
+        total += count_lanes(marks[i])
     for i in range((time >> _BLOCK_SHIFT) + 1, ((now - 1) >> _BLOCK_SHIFT) + 1):
         total += blocks[i]
     return total
@@ -127,15 +121,13 @@ def _lines_after(groups, group_blocks, before, group):
 
 @inlined
 def _clear_mark(marks, blocks, time):
-    marks[time >> _WORD_SHIFT, BITS] &= ~(np.int64(1) << (time & _WORD_MASK))
-    marks[time >> _WORD_SHIFT, NUM_MARKS] -= 1
+    marks[time >> _WORD_SHIFT] &= ~(np.int64(1) << (time & _WORD_MASK))
     blocks[time >> _BLOCK_SHIFT] -= 1
 
 
 @inlined
 def _set_mark(marks, blocks, time):
-    marks[time >> _WORD_SHIFT, BITS] |= np.int64(1) << (time & _WORD_MASK)
-    marks[time >> _WORD_SHIFT, NUM_MARKS] += 1
+    marks[time >> _WORD_SHIFT] |= np.int64(1) << (time & _WORD_MASK)
     blocks[time >> _BLOCK_SHIFT] += 1
 
 
@@ -148,7 +140,7 @@ def make_room(state, table, marks, blocks, line_at, more):
         return False
     now = 0
     for time in range(state[NOW]):
-        if marks[time >> _WORD_SHIFT, BITS] >> (time & _WORD_MASK) & 1:
+        if marks[time >> _WORD_SHIFT] >> (time & _WORD_MASK) & 1:
             row = line_at[time]
             line_at[now] = row
             table[row, TIME] = now
@@ -176,7 +168,7 @@ def next_group(state, seen, marks, blocks, line_at, places):  # noqa: D417
     """
     group = state[GROUP]
     for time in range(state[NOW] if seen.shape[0] else 0):
-        if marks[time >> _WORD_SHIFT, BITS] >> (time & _WORD_MASK) & 1:
+        if marks[time >> _WORD_SHIFT] >> (time & _WORD_MASK) & 1:
             before = seen[line_at[time]]
             num_places = before & _MOST_SEEN
             if num_places == 0 or abs(places[group] - places[(before >> _SEEN_SHIFT) - 1]) > NEAR:
@@ -262,13 +254,11 @@ def touch(lines, count, origin, base, table, marks, blocks, line_at, groups, gro
                 num_first_behind = num_first
                 num_equal += 1
     reuse_group = reuse_device = 0
-    if oldest != _NEVER and not (count == 1 and oldest == now - 1):
+    if oldest != _NEVER:
         least = _marks_after(marks, blocks, oldest, now) + num_new_behind
         reuse_group = log_bucket(least)
         if log_bucket(least + num_new - num_new_behind) != reuse_group:
             reuse_group = log_bucket(_largest_in_group(rows, count, table, marks, blocks, stamp, now))
-    elif oldest != _NEVER:
-        reuse_group = 1
     if oldest_group != _NEVER:
         least = _lines_after(groups, group_blocks, oldest_group - 1, group) + num_first_behind + num_equal
         reuse_device = log_bucket(least)
@@ -279,14 +269,48 @@ def touch(lines, count, origin, base, table, marks, blocks, line_at, groups, gro
 
 
 @inlined
+def _touch_one(line, bits, base, table, marks, blocks, line_at, groups, group_blocks, state):
+    """`touch` for an access of one line."""
+    now, group = state[NOW], state[GROUP]
+    row = base[line >> MEMORY_SHIFT] + (line & ((np.int64(1) << MEMORY_SHIFT) - 1))
+    word = table[row, OWNER]
+    owner, device = word >> _OWNER_SHIFT, word >> _DEVICE_SHIFT & _ALL_SECTORS
+    cold_device = count_lanes(bits & ~device)
+    device_bits = (device | bits) << _DEVICE_SHIFT
+    if owner == group + 1:
+        cold_group = count_lanes(bits & ~word)
+        cold_device = count_lanes(bits & ~word & ~device)
+        table[row, OWNER] = word | device_bits | bits
+        time = table[row, TIME]
+        if time == now - 1:  # the most recent line: nothing moves
+            return np.int64(1), np.int64(0), cold_group, cold_device
+        reuse_group, reuse_device = log_bucket(_marks_after(marks, blocks, time, now)), np.int64(0)
+        _clear_mark(marks, blocks, time)
+    else:
+        cold_group = count_lanes(bits)
+        reuse_group = reuse_device = np.int64(0)
+        if owner == 0:
+            state[ALL_LINES] += 1
+        else:
+            reuse_device = log_bucket(_lines_after(groups, group_blocks, owner - 1, group))
+            groups[owner - 1] -= 1
+            group_blocks[(owner - 1) >> _GROUP_BLOCK_SHIFT] -= 1
+        table[row, OWNER] = (group + 1) << _OWNER_SHIFT | device_bits | bits
+        groups[group] += 1
+        group_blocks[group >> _GROUP_BLOCK_SHIFT] += 1
+        state[GROUP_LINES] += 1
+    table[row, TIME] = now
+    line_at[now] = row
+    _set_mark(marks, blocks, now)
+    state[NOW] = now + 1
+    return reuse_group, reuse_device, cold_group, cold_device
+
+
+@inlined
 def _move(lines, count, rows, table, marks, blocks, line_at, groups, group_blocks, state):
     """Let the lines of an access be the last that were touched."""
     now, group = state[NOW], state[GROUP]
     stamp = group + 1
-    if count == 1 and table[rows[0], OWNER] >> _OWNER_SHIFT == stamp and table[rows[0], TIME] == now - 1:
-        bits = lines[0, 1]
-        table[rows[0], OWNER] |= bits << _DEVICE_SHIFT | bits  # the most recent line: nothing moves
-        return
     num_new = 0
     for i in range(count):
         row, bits = rows[i], lines[i, 1]

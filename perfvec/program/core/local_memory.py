@@ -13,7 +13,7 @@ def find_unwritten(events, addresses, segments, sites, base, written, group_end,
 
     Args:
         events: Segment and lane mask, or a mark; shape `(event, 2)`.
-        addresses: A row for each memory access, -1 for inactive lanes; shape `(row, lane)`.
+        addresses: A row for each memory access; shape `(row, lane)`.
         segments: First site and end of the sites of each segment; shape `(segment, 2)`.
         sites: Bytes that a lane moves, whether it reads and whether it writes local memory; shape `(site, 3)`.
         base: By a memory's number, where its bytes begin in `written`, or -1; shape `(memory,)`.
@@ -27,7 +27,7 @@ def find_unwritten(events, addresses, segments, sites, base, written, group_end,
     """
     row = 0
     for event in range(len(events)):
-        segment = events[event, 0]
+        segment, mask = events[event, 0], events[event, 1]
         if segment == group_end:
             return ENDED
         if segment >= len(segments):
@@ -37,7 +37,7 @@ def find_unwritten(events, addresses, segments, sites, base, written, group_end,
             if reads or writes:
                 for lane in range(addresses.shape[1]):
                     address = addresses[row, lane]
-                    if address < 0 or base[address >> tag_shift] < 0:
+                    if (mask >> lane) & 1 == 0 or base[address >> tag_shift] < 0:
                         continue
                     first = base[address >> tag_shift] + (address & ((1 << tag_shift) - 1))
                     # Padding is read without having been written: one byte that was is enough.

@@ -20,9 +20,10 @@ SMALL_STRIDE = 4  # in access sizes
 LOCAL_WORDS = 1 << 16  # words of the largest local array that is told apart: 256 KiB
 MAX_SECTORS = 256  # of one access that are told apart: more than 32 lanes of 128 bytes touch
 STAMP_SLOTS = 1024  # a power of two above that, with room
+_EXACT = np.int64(1) << 52  # whole numbers below are floats, and so are their quotients where these are whole
 
 
-@compiled
+@inlined
 def stride_class(addresses, lanes_mask, access_bytes):
     """Class of the step between the addresses of neighbouring active lanes.
 
@@ -45,9 +46,10 @@ def stride_class(addresses, lanes_mask, access_bytes):
             gap = lane - previous_lane
             this = addresses[lane] - addresses[previous_lane]
             if gap > 1:  # the inactive lanes between would have made equal steps
-                if this % gap:
+                part = np.int64(this / gap) if abs(this) < _EXACT else this // gap  # dividing integers is slow
+                if part * gap != this:
                     return STRIDE_IRREGULAR
-                this //= gap
+                this = part
             if steps and this != step:
                 return STRIDE_IRREGULAR
             step = this
@@ -129,6 +131,53 @@ def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, 
                     break
     narrow[0], narrow[1], narrow[2], narrow[3] = sectors_8, lines_8, sectors_16, lines_16
     return sectors, min(found, lines.shape[0])
+
+
+@inlined
+def few_lines(addresses, lanes_mask, access_bytes, origin, lines, narrow):
+    """As `distinct_lines`, for few lanes: each is compared with those before it.
+
+    Returns:
+        The number of distinct sectors, 0 where a lane's access crosses a sector's end, which is not looked at here; and
+        that of distinct lines.
+    """
+    sectors = found = 0
+    sectors_8 = lines_8 = sectors_16 = lines_16 = 0
+    rest = lanes_mask
+    while rest:
+        lane = lowest_lane(rest)
+        rest &= rest - 1
+        start = addresses[lane]
+        if (start & 31) + access_bytes > 32:
+            return 0, 0
+        sector, run = start >> SECTOR_SHIFT, lane >> 3
+        line, bit = sector >> 2, np.int64(1) << (sector & 3)
+        # The most that an earlier lane shares: 1 the launch's sub-group, 2 the run of 16 lanes, 3 that of 8.
+        near_line = near_sector = 0
+        before = lanes_mask & ((np.int64(1) << lane) - 1)
+        while before:
+            other = lowest_lane(before)
+            before &= before - 1
+            other_sector = addresses[other] >> SECTOR_SHIFT
+            if other_sector >> 2 == line:
+                near = 1 + (other >> 4 == lane >> 4) + (other >> 3 == run)
+                near_line = max(near_line, near)
+                if other_sector == sector:
+                    near_sector = max(near_sector, near)
+        sectors += near_sector == 0
+        sectors_16 += near_sector < 2
+        sectors_8 += near_sector < 3
+        lines_16 += near_line < 2
+        lines_8 += near_line < 3
+        if near_line == 0:
+            lines[found, 0], lines[found, 1] = line - origin, bit
+            found += 1
+        else:
+            for i in range(found):
+                if lines[i, 0] == line - origin:
+                    lines[i, 1] |= bit
+    narrow[0], narrow[1], narrow[2], narrow[3] = sectors_8, lines_8, sectors_16, lines_16
+    return sectors, found
 
 
 @compiled

@@ -44,12 +44,15 @@ WINDOWS, OUTCOMES, STREAM, SUB_GROUP, EVENT, ROW, EPOCH, WORDS = range(8)
 NUM_SCALARS = 8
 # Columns of `shapes`, a row a static instruction: what its last access looked like, apart from where it was, and the
 # outcome that it had last.
-SHAPE_MASK, SHAPE_PHASE, SHAPE_KEY, SHAPE_MORE, SHAPE_LINES, LAST_KEY, LAST_OUTCOME = range(7)
-NUM_SHAPE = 7
+SHAPE_MASK, SHAPE_PHASE, SHAPE_KEY, SHAPE_MORE, SHAPE_LINES, LAST_KEY, LAST_MORE, LAST_OUTCOME = range(8)
+NUM_SHAPE = 8
+FEW_LANES = 4  # of an access whose shape is worked out anew each time, which is quicker than to compare it
 # What `consume` returns.
 FINISHED, NEEDS_WORDS, NEEDS_WINDOWS, NEEDS_OUTCOMES, NEEDS_STREAM, NEEDS_MARKS = range(6)
 _LANES_SHIFT = 6  # of a part's word: lanes below
-SLOT_SHIFT = 24  # lower bits of a window's code depend on few bits of its words
+# A slot of a hash table holds the upper bits of a code, so that few others are looked at, and a number; its place
+# depends on the bits from SLOT_SHIFT on, since lower bits of a window's code depend on few bits of its words.
+SLOT_SHIFT, _TAG_SHIFT, _NUMBER = 24, 32, np.int64(0xFFFF_FFFF)
 # Odd multipliers of a window's words, a row a code.
 _KEYS = np.random.default_rng(0).integers(-(1 << 63), 1 << 63, (2, MAX_WORDS)) | 1
 _LINES_SHIFT = 45  # of a packed outcome: sectors and lines above, what does not depend on the place in a line below
@@ -116,7 +119,23 @@ def _learn_shape(addresses, first_lane, mask, phase, row, rows, steps, shapes, l
     shapes[row, SHAPE_LINES] = found
     shapes[row, SHAPE_KEY] = pack_shape(sectors, found, passes, same, stride)
     shapes[row, SHAPE_MORE] = pack_more(distinct, narrow[0], narrow[1], narrow[2], narrow[3])
-    shapes[row, LAST_KEY] = EMPTY
+
+
+@inlined
+def _shape_of_few(addresses, first_lane, mask, row, rows, shapes, lines, narrow):
+    """Work out what an access of few lanes to cached memory looks like; whether it can be done here."""
+    num_bytes = rows[row, ROW_BYTES]
+    sectors, found = outcomes.few_lines(
+        addresses, mask, num_bytes, addresses[first_lane] >> outcomes.LINE_SHIFT, lines[row], narrow
+    )
+    if sectors == 0 or rows[row, ROW_ATOMIC]:
+        return False
+    shapes[row, SHAPE_MASK] = 0  # no other access is like this one
+    shapes[row, SHAPE_LINES] = found
+    stride = outcomes.stride_class(addresses, mask, num_bytes)
+    shapes[row, SHAPE_KEY] = pack_shape(sectors, found, 0, 0, stride)
+    shapes[row, SHAPE_MORE] = pack_more(0, narrow[0], narrow[1], narrow[2], narrow[3])
+    return True
 
 
 @inlined
@@ -139,7 +158,6 @@ def _move_shape(addresses, first_lane, mask, phase, row, rows, shapes, lines, sc
     shapes[row, SHAPE_KEY] = (np.int64(min(sectors, 255)) << 8 | min(found, 255)) << _LINES_SHIFT | others
     distinct = shapes[row, SHAPE_MORE] >> 32
     shapes[row, SHAPE_MORE] = pack_more(distinct, narrow[0], narrow[1], narrow[2], narrow[3])
-    shapes[row, LAST_KEY] = EMPTY
 
 
 @inlined
@@ -151,14 +169,16 @@ def outcome_code(key, more):
 @inlined
 def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     slot_mask = outcome_slots.shape[0] - 1
-    slot = outcome_code(key, more) & slot_mask
+    code = outcome_code(key, more)
+    slot = (code >> SLOT_SHIFT) & slot_mask
     while outcome_slots[slot] != EMPTY:
-        number = outcome_slots[slot]
-        if outcome_key[number, 0] == key and outcome_key[number, 1] == more:
-            return number
+        if (outcome_slots[slot] ^ code) >> _TAG_SHIFT == 0:
+            number = outcome_slots[slot] & _NUMBER
+            if outcome_key[number, 0] == key and outcome_key[number, 1] == more:
+                return number
         slot = (slot + 1) & slot_mask
     number = scalars[OUTCOMES]
-    outcome_slots[slot] = number
+    outcome_slots[slot] = (code & ~_NUMBER) | number
     outcome_key[number, 0], outcome_key[number, 1] = key, more
     scalars[OUTCOMES] = number + 1
     return number
@@ -192,14 +212,17 @@ def end_window(words, windows, sizes, window_slots, stream, scalars, open_words,
     code, check = window_codes(open_words[sub_group], num_words)
     slot_mask = window_slots.shape[0] - 1
     slot = (code >> SLOT_SHIFT) & slot_mask
-    number = window_slots[slot]
-    while number != EMPTY and (windows[number, WINDOW_CODE] != code or windows[number, WINDOW_CHECK] != check):
+    number = EMPTY
+    while number == EMPTY and window_slots[slot] != EMPTY:
+        if (window_slots[slot] ^ code) >> _TAG_SHIFT == 0:
+            number = window_slots[slot] & _NUMBER
+            if windows[number, WINDOW_CODE] != code or windows[number, WINDOW_CHECK] != check:
+                number = EMPTY
         slot = (slot + 1) & slot_mask
-        number = window_slots[slot]
     if number == EMPTY:
         number = scalars[WINDOWS]
         start = scalars[WORDS]
-        window_slots[slot] = number
+        window_slots[slot] = (code & ~_NUMBER) | number
         windows[number, WINDOW_CODE], windows[number, WINDOW_CHECK] = code, check
         sizes[number] = length
         for i in range(num_words):
@@ -212,7 +235,7 @@ def end_window(words, windows, sizes, window_slots, stream, scalars, open_words,
     opened[sub_group, OPEN_LENGTH] = opened[sub_group, OPEN_WORDS] = 0
 
 
-@compiled
+@inlined
 def lacking(words, window_slots, outcome_slots, stream, scalars, new_windows, num_sites):
     """Which array would be too small for so many more windows and accesses; FINISHED if none."""
     if scalars[WORDS] + new_windows * MAX_WORDS > words.shape[0]:
@@ -237,7 +260,7 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
     Args:
         events: uint32 `(events, 2)`: segment and lane mask, MARK_SUB_GROUP and the sub-group that runs now, or
             MARK_GROUP_END.
-        addresses: int64 `(rows, lane)`: a row a memory access, in order; -1 for inactive lanes.
+        addresses: int64 `(rows, lane)`: a row a memory access, in order; anything for inactive lanes.
         segments: int64 `(segments, 5)`, columns SEG_*; parts: `(parts, 4)`, PART_*; sites: `(sites, 2)`, SITE_*.
         rows: int64 `(static, 3)`, columns ROW_*.
         steps: int64 `(static, lane)`, shapes: int64 `(static, NUM_SHAPE)`, lines: int64 `(static, MAX_LINES, 2)`: what
@@ -285,7 +308,10 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         lack = lacking(words, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
         if lack != FINISHED:
             return lack
-        if num_sites and not reuse.make_room(state, table, marks, blocks, line_at, reuse.MAX_LINES * num_sites):
+        more_lines = reuse.MAX_LINES * num_sites
+        if state[reuse.NOW] + more_lines > line_at.shape[0] and not reuse.make_room(
+            state, table, marks, blocks, line_at, more_lines
+        ):
             return NEEDS_MARKS
         sub = scalars[SUB_GROUP]
         length = opened[sub, OPEN_LENGTH]
@@ -311,15 +337,20 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 # Where words lie in banks, or interleaved by lane, only the place in a word matters.
                 is_cached = space != LOCAL and space != PRIVATE
                 phase = start & (outcomes.LINE_BYTES - 1 if is_cached else 3)
-                differs = shapes[row, SHAPE_MASK] ^ mask
-                if differs == 0:
+                is_known = (
+                    is_cached
+                    and lanes <= FEW_LANES
+                    and _shape_of_few(addresses[at], first_lane, mask, row, rows, shapes, lines, narrow)
+                )
+                differs = 0 if is_known else shapes[row, SHAPE_MASK] ^ mask
+                if differs == 0 and not is_known:
                     if mask == ALL_LANES:
                         for lane in range(NUM_LANES):
                             differs |= addresses[at, lane] - start - steps[row, lane]
                     else:
                         for lane in range(NUM_LANES):
                             differs |= (addresses[at, lane] - start - steps[row, lane]) & -((mask >> lane) & 1)
-                is_moved = shapes[row, SHAPE_PHASE] != phase
+                is_moved = not is_known and shapes[row, SHAPE_PHASE] != phase
                 if differs or (is_moved and not is_cached):
                     scalars[EPOCH] += 1
                     _learn_shape(
@@ -339,11 +370,10 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                         line_at, groups, group_blocks, state, touched,
                     )  # fmt: skip
                     key |= pack_reuse(reuse_group, reuse_device, cold_group, cold_device)
-                if shapes[row, LAST_KEY] != key:
-                    shapes[row, LAST_KEY] = key
-                    shapes[row, LAST_OUTCOME] = _number_of_outcome(
-                        outcome_key, outcome_slots, scalars, key, shapes[row, SHAPE_MORE]
-                    )
+                more = shapes[row, SHAPE_MORE]
+                if shapes[row, LAST_KEY] != key or shapes[row, LAST_MORE] != more:
+                    shapes[row, LAST_KEY], shapes[row, LAST_MORE] = key, more
+                    shapes[row, LAST_OUTCOME] = _number_of_outcome(outcome_key, outcome_slots, scalars, key, more)
                 open_words[sub, num_words] = shapes[row, LAST_OUTCOME]
                 num_words += 1
             opened[sub, OPEN_WORDS] = num_words
@@ -398,10 +428,10 @@ def insert_all(slots, codes):
     """Fill an empty hash table with the numbers 0, 1, 2 ... under their codes."""
     slot_mask = slots.shape[0] - 1
     for number in range(codes.shape[0]):
-        slot = codes[number] & slot_mask
+        slot = (codes[number] >> SLOT_SHIFT) & slot_mask
         while slots[slot] != EMPTY:
             slot = (slot + 1) & slot_mask
-        slots[slot] = number
+        slots[slot] = (codes[number] & ~_NUMBER) | number
 
 
 @counted
