@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, final
 import tyro
 
 from perfvec.apply.options import (
+    CalibrateOptions,
+    CalibrationSetOptions,
     CorpusBalanceOptions,
     CorpusBuildOptions,
     CorpusDescribeOptions,
@@ -68,13 +70,18 @@ def predict(options: PredictOptions, output: Output) -> None:
 
     source = options.launch.read()
     launch = launch_of(source)
-    names = _flat(options.devices)
     with _progress(output) as on_progress:
-        predictions = predict_source(source, names, model=options.model, budget=options.budget, on_progress=on_progress)
+        predictions = predict_source(
+            source,
+            _flat(options.devices),
+            model=options.model,
+            budget=options.budget,
+            confidence=options.confidence,
+            known_times=options.read_known_times(),
+            on_progress=on_progress,
+        )
     if options.json:
-        kept = ("device", "kernel_time_s", "measured_s")
-        rows = [{name: getattr(item, name) for name in kept} for item in predictions]
-        output.json({**_launch_record(launch), "predictions": rows})
+        output.json({**_launch_record(launch), "predictions": [asdict(item) for item in predictions]})
     else:
         _show(prediction_table(predictions), output)
 
@@ -137,16 +144,26 @@ def trace(options: TraceOptions, output: Output) -> None:
 
 
 def devices(options: DevicesOptions, output: Output) -> None:
-    """List devices."""
+    """List devices, or add a device file."""
     from perfvec.apply.devices import devices as list_devices
     from perfvec.apply.tables import device_table
 
     if options.spaces:
         _list_spaces(options, output)
         return
+    if product := options.product():
+        from perfvec.apply.adding import add_known_gpu
+
+        device, path, like = add_known_gpu(product, as_name=options.output)
+        output.result(f"{device.name}: {path}")
+        output.message(
+            f"what its specification does not say is as on {like.name}; correct the file where you know better"
+        )
+        return
     entries = list_devices()
     if options.json:
-        output.json({"devices": [asdict(entry) for entry in entries]})
+        rows = [asdict(entry) for entry in entries]
+        output.json({"devices": [{k: None if v != v else v for k, v in row.items()} for row in rows]})
     else:
         _show(device_table(entries), output)
 
@@ -160,6 +177,64 @@ def _list_spaces(options: DevicesOptions, output: Output) -> None:
         output.json({"spaces": [space_record(space) for space in spaces]})
     for space in () if options.json else spaces:
         _show(parameter_table(space), output)
+
+
+def calibrate(options: CalibrateOptions, output: Output) -> None:
+    """Calibrate a device."""
+    from perfvec.apply.calibrating import calibrate as calibrate_live
+    from perfvec.apply.calibration_set import load_set
+    from perfvec.apply.given_times import calibrate_from_csv
+    from perfvec.apply.tables import calibration_table
+    from perfvec.arch.opencl import choose_device
+
+    if options.list:
+        for name, digest in zip(load_set(options.model).names, load_set(options.model).digests, strict=True):
+            suite, kernel, rest = name.split("/", 2)
+            output.result(f'{suite}/{kernel},"{rest}",{digest}')
+        return
+    options.check()
+    if options.times is not None:
+        result = calibrate_from_csv(
+            options.times, name=options.output, model=options.model, unit=options.unit, is_replacing=options.replace
+        )
+    else:
+        live: LiveDevice = choose_device(options.opencl_device)
+        with _progress(output) as on_progress:
+            result = calibrate_live(
+                live,
+                name=options.output,
+                model=options.model,
+                budget_s=options.budget_s(),
+                num_launches=options.launches,
+                targets=options.read_targets(),
+                is_replacing=options.replace,
+                on_progress=on_progress,
+            )
+    if options.json:
+        record = asdict(result)
+        record["path"] = str(result.path)
+        output.json(record)
+    else:
+        _show(calibration_table(result), output)
+
+
+def calibration_set(options: CalibrationSetOptions, output: Output) -> None:
+    """Make a calibration set."""
+    from perfvec.apply.calibration_making import make_set
+    from perfvec.apply.calibration_set import file_digest, save_set, set_path
+    from perfvec.apply.dataset import make_dataset
+    from perfvec.apply.models import load_model, model_path
+    from perfvec.apply.splits import load_holdout
+    from perfvec.arch.measured import load_measured
+    from perfvec.corpus.suite import load_suites
+
+    weights, path = model_path(options.model), set_path(options.model)
+    with _progress(output) as on_progress:
+        dataset = make_dataset(load_suites(), load_measured(), num_processes=options.processes, on_progress=on_progress)
+        on_progress("fitting", 0, 0)
+        made = make_set(load_model(weights), dataset, load_holdout(options.holdout), model_digest=file_digest(weights))
+    save_set(made, path)
+    output.result(f"{len(made.names)} launches, {int(made.is_candidate.sum())} of them to measure: {path}")
 
 
 def measure(options: MeasureOptions, output: Output) -> None:
@@ -218,7 +293,7 @@ def evaluate(options: EvaluateOptions, output: Output) -> None:
     from perfvec.apply.dataset import make_dataset
     from perfvec.apply.evaluating import check_unseen
     from perfvec.apply.evaluating import evaluate as evaluate_model
-    from perfvec.apply.predicting import load_model
+    from perfvec.apply.models import load_model
     from perfvec.apply.splits import load_holdout
     from perfvec.apply.tables import evaluation_table
     from perfvec.apply.trace_cache import TraceCache
@@ -400,6 +475,8 @@ COMMANDS: dict[str, Command] = {
     "simulate": Command(options=SimulateOptions, function=simulate),
     "trace": Command(options=TraceOptions, function=trace),
     "devices": Command(options=DevicesOptions, function=devices),
+    "calibrate": Command(options=CalibrateOptions, function=calibrate),
+    "calibration-set": Command(options=CalibrationSetOptions, function=calibration_set),
     "measure": Command(options=MeasureOptions, function=measure),
     "measure-suites": Command(options=MeasureSuitesOptions, function=measure_suites),
     "train": Command(options=TrainOptions, function=train),

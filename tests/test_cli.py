@@ -156,7 +156,8 @@ def test_predict_as_json_through_the_shell(place: Path):
     assert list(record) == ["kernel", "launch", "predictions"]
     assert record["kernel"] == "scale"
     assert record["launch"] == {**launch().recipe(), "digest": launch().digest}
-    assert [list(item) for item in record["predictions"]] == [["device", "kernel_time_s", "measured_s"]] * 2
+    kept = ["device", "kernel_time_s", "low_s", "high_s", "confidence", "measured_s", "kind", "is_familiar"]
+    assert [list(item) for item in record["predictions"]] == [kept] * 2
     assert [item["device"] for item in record["predictions"]] == ["nvidia-h200", "amd-instinct-mi210"]
     assert all(0 < item["kernel_time_s"] < 1 for item in record["predictions"])
     assert [item["measured_s"] for item in record["predictions"]] == [None, None]
@@ -174,9 +175,10 @@ def test_predict_shows_the_measured_time_where_there_is_one(
     assert [item["measured_s"] for item in json.loads(out)["predictions"]] == [12.5e-6, None]
     _, out, _ = run(capsys, *predict("tiny.cl", *SCALE, "--device", "h200", "--device", "amd-mi210"))
     head, first, second = out.splitlines()
-    assert head.split() == ["device", "predicted", "measured", "error", "device", "known", "by"]
+    assert head.split()[:5] == ["device", "predicted", "80", "%", "interval"]
+    assert head.split()[5:] == ["measured", "error", "device", "known", "by"]
     assert "12.5 µs" in first
-    assert second.split()[3:5] == ["-", "-"]
+    assert second.split()[-4:-2] == ["-", "-"]
     assert first.endswith("measured launches")
 
 

@@ -40,8 +40,8 @@ def test_help_loads_nothing_heavy(words: tuple[str, ...], tmp_path: Path):
     assert loaded(tmp_path, *words) == set()
 
 
-def test_devices_loads_the_measured_times_and_no_more(tmp_path: Path):
-    assert loaded(tmp_path, "devices") == {"h5py"}
+def test_devices_loads_the_model_for_its_expected_errors(tmp_path: Path):
+    assert loaded(tmp_path, "devices") <= {"h5py", "torch"}
 
 
 def test_trace_and_predict_load_what_they_use(tmp_path: Path):

@@ -11,6 +11,7 @@ import numpy as np
 from perfvec.apply.feature_cache import FeatureCache, fill, read_all
 from perfvec.arch.datasheet import seconds_per_unit
 from perfvec.arch.device import find_device, load_devices
+from perfvec.arch.measured import SINGLE_RUN_SPREAD
 from perfvec.errors import ModelError
 from perfvec.model.training_set import TrainingSet
 from perfvec.report.progress import OnProgress, silent
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from perfvec.model.launch_input import LaunchInput
 
 logger = logging.getLogger(__name__)
-
-# The spread of a launch that ran once, which is one that took seconds: as that of a long launch that ran often.
-SINGLE_RUN_SPREAD = 0.05
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
@@ -11,10 +12,11 @@ from perfvec.arch.measured import load_measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from perfvec.arch.measured import MeasuredTable
 
-DeviceKind: TypeAlias = Literal["real", "datasheet"]
+DeviceKind: TypeAlias = Literal["real", "calibrated", "simulated", "datasheet"]
 
 
 @final
@@ -24,13 +26,17 @@ class DeviceEntry:
 
     Attributes:
         name: Its name.
-        kind: `real` where launches were measured on it, `datasheet` where it is known by its data sheet alone.
+        kind: `real` where the model was trained on times of it, `calibrated` where the user's table has measured
+            launches of it, `simulated` where the model was trained on times of the timing model, `datasheet` where its
+            data sheet is all that is known.
         vendor: Lower case.
         type: `gpu`, `cpu` or `accelerator`.
         architecture: The vendor's name of the family.
         year: Of release.
         aliases: Other names that it answers to.
-        num_measured_launches: Launches in the shipped table of measured times.
+        num_measured_launches: Measured launches that its row stands on.
+        expected_error: Median |predicted - measured| ÷ predicted to expect of kernels like the suites', a fraction; NaN
+            where the model has no calibration set.
     """
 
     name: str
@@ -41,32 +47,43 @@ class DeviceEntry:
     year: int
     aliases: tuple[str, ...]
     num_measured_launches: int
+    expected_error: float
 
 
-def devices(*, measured: MeasuredTable | None = None) -> list[DeviceEntry]:
+def devices(*, measured: MeasuredTable | None = None, model: str | Path | None = None) -> list[DeviceEntry]:
     """All devices that have a device file, by name.
 
     Args:
         measured: Table of measured times; the shipped one where it is None.
+        model: File of the model; the shipped one where it is None.
 
     Raises:
         DeviceError: A device file is wrong.
-        FormatError: The table of measured times is damaged.
+        FormatError: The table of measured times, a row of the user's or the calibration set is damaged.
+        ModelError: The model is missing.
     """
+    from perfvec.apply.beliefs import expected_error, know_devices
+    from perfvec.apply.calibration_set import find_set
+    from perfvec.apply.models import load_model
+    from perfvec.model.uncertainty import assumed_uncertainty
+
     table = load_measured() if measured is None else measured
     counts = Counter(time.device for time in table.times)
+    calibration = find_set(model)
+    uncertainty = assumed_uncertainty() if calibration is None else calibration.uncertainty
     return [
         DeviceEntry(
-            name=device.name,
-            kind="real" if counts[device.name] else "datasheet",
-            vendor=device.vendor,
-            type=device.type,
-            architecture=device.architecture,
-            year=device.year,
-            aliases=device.aliases,
-            num_measured_launches=counts[device.name],
+            name=known.device.name,
+            kind=known.kind,
+            vendor=known.device.vendor,
+            type=known.device.type,
+            architecture=known.device.architecture,
+            year=known.device.year,
+            aliases=known.device.aliases,
+            num_measured_launches=counts[known.device.name] if known.kind == "real" else known.num_launches,
+            expected_error=math.nan if calibration is None else expected_error(known, uncertainty, calibration),
         )
-        for device in load_devices().values()
+        for known in know_devices(load_model(model), list(load_devices().values()), uncertainty, calibration)
     ]
 
 

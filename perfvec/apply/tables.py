@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from perfvec.apply.calibrating import CalibrationResult
     from perfvec.apply.devices import DeviceEntry
     from perfvec.apply.evaluating import EvaluationRow
     from perfvec.apply.measuring import CampaignSummary
@@ -21,7 +22,12 @@ if TYPE_CHECKING:
     from perfvec.corpus.inference import InferredLaunch
     from perfvec.trace_data import TraceSummary
 
-KNOWN_BY = {"real": "measured launches", "datasheet": "data sheet"}
+KNOWN_BY = {
+    "real": "measured launches",
+    "calibrated": "your measured launches",
+    "simulated": "simulated launches",
+    "datasheet": "data sheet",
+}
 _NONE = "-"
 
 
@@ -30,18 +36,34 @@ def _numbers(*titles: str) -> tuple[Column, ...]:
 
 
 def prediction_table(predictions: Sequence[Prediction]) -> Table:
-    """Predicted times, with the measured ones beside them where there are any."""
-    columns = [Column(title="device"), *_numbers("predicted"), Column(title="device known by")]
+    """Predicted times and their intervals, with the measured times beside them where there are any."""
+    interval = f"{100 * predictions[0].confidence:g} % interval" if predictions else "interval"
+    columns = [Column(title="device"), *_numbers("predicted", interval), Column(title="device known by")]
     has_measured = any(item.measured_s is not None for item in predictions)
     if has_measured:
-        columns[2:2] = _numbers("measured", "error")
+        columns[3:3] = _numbers("measured", "error")
     rows: list[tuple[str, ...]] = []
     for item in predictions:
-        row = [item.device, format_time(item.kernel_time_s), KNOWN_BY[item.kind]]
+        ends = f"{format_time(item.low_s)} to {format_time(item.high_s)}"
+        row = [item.device, format_time(item.kernel_time_s), ends, KNOWN_BY[item.kind]]
         if has_measured:
-            row[2:2] = _compared(item.kernel_time_s, item.measured_s)
+            row[3:3] = _compared(item.kernel_time_s, item.measured_s)
         rows.append(tuple(row))
     return Table(columns=tuple(columns), rows=tuple(rows))
+
+
+def calibration_table(result: CalibrationResult) -> Table:
+    """What a calibration came to, and what more of it would bring."""
+    rows = [
+        ("device", result.device),
+        ("launches measured", str(result.num_measured)),
+        *([("failed", str(result.num_failed))] if result.num_failed else []),
+        *([("wall time", format_time(result.wall_s))] if result.wall_s else []),
+        *((f"expected error {label}", format_percent(error)) for label, error in result.expected_errors),
+        *(("suspicious", text) for text in result.flags),
+        ("row", str(result.path)),
+    ]
+    return Table(columns=(Column(title="calibration"), Column(title="")), rows=tuple(rows))
 
 
 def _compared(predicted_s: float, measured_s: float | None) -> tuple[str, str]:
@@ -54,7 +76,9 @@ def device_table(entries: Sequence[DeviceEntry]) -> Table:
     """All devices."""
     columns = (
         *(Column(title=title) for title in ("device", "vendor", "type", "architecture")),
-        *_numbers("year", "measured launches"),
+        *_numbers("year"),
+        Column(title="known by"),
+        *_numbers("launches", "expected error"),
         Column(title="other names"),
     )
     return Table(
@@ -66,7 +90,9 @@ def device_table(entries: Sequence[DeviceEntry]) -> Table:
                 item.type,
                 item.architecture,
                 str(item.year),
+                KNOWN_BY[item.kind],
                 str(item.num_measured_launches or _NONE),
+                _NONE if item.expected_error != item.expected_error else format_percent(item.expected_error),
                 ", ".join(item.aliases),
             )
             for item in entries

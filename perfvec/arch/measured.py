@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 FORMAT = "perfvec-measured"
 FORMAT_VERSION = 1
 MAX_REPEATS_STORED = np.iinfo(np.uint16).max
+# The spread of a launch that ran once, which is one that took seconds: as that of a long launch that ran often.
+SINGLE_RUN_SPREAD = 0.05
 
 _SESSION_FIELDS = ("device", "driver", "launch_overhead_s", "date")
 _DATASETS = {

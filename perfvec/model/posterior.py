@@ -140,6 +140,24 @@ class Measurements:
         if not (np.isfinite(self.deviation).all() and (self.deviation >= 0).all()):
             raise ModelError("deviations of measured times must be finite and 0 or more")
 
+    def subset(self, rows: Sequence[int]) -> Measurements:
+        """Some of the launches, in the order given."""
+        return Measurements(
+            programs=self.programs[list(rows)],
+            times=self.times[list(rows)],
+            deviation=self.deviation[list(rows)],
+            kernels=tuple(self.kernels[row] for row in rows),
+        )
+
+
+def exact_belief(vector: NDArray[np.float64]) -> DeviceBelief:
+    """The belief in a device that so many launches were measured on that only the misfit is in doubt.
+
+    Args:
+        vector: `(D,)`, positive.
+    """
+    return DeviceBelief(log_mean=np.log(vector), covariance=np.zeros((len(vector), len(vector))))
+
 
 def shares(
     programs: NDArray[np.float64], log_vector: NDArray[np.float64]
@@ -274,7 +292,7 @@ def predictive(belief: DeviceBelief, programs: NDArray[np.float64], misfit: Misf
 
 
 def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> float:
-    """Logarithm of the probability density of the log times under prior and misfit, linear at the prior's mean.
+    """Logarithm of the probability density of the log times under prior and misfit, linear at the posterior's mean.
 
     Raises:
         ModelError: The launches do not fit the prior.
@@ -282,10 +300,11 @@ def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) ->
     Source:
         Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, equation 2.30.
     """
-    shares_kD, predicted_k = shares(measured.programs, prior.log_mean)
-    covariance_kk = shares_kD @ prior.covariance @ shares_kD.T + noise_covariance(measured, misfit)
-    factor_kk = np.linalg.cholesky(covariance_kk)
-    white_k = np.linalg.solve(factor_kk, np.log(measured.times) - predicted_k)
+    log_mean_D = posterior(prior, measured, misfit).log_mean
+    shares_kD, predicted_k = shares(measured.programs, log_mean_D)
+    residual_k = np.log(measured.times) - predicted_k - shares_kD @ (prior.log_mean - log_mean_D)
+    factor_kk = np.linalg.cholesky(shares_kD @ prior.covariance @ shares_kD.T + noise_covariance(measured, misfit))
+    white_k = np.linalg.solve(factor_kk, residual_k)
     return float(-0.5 * white_k @ white_k - np.log(np.diag(factor_kk)).sum() - 0.5 * len(white_k) * np.log(2 * np.pi))
 
 
@@ -343,9 +362,10 @@ class Design:
         self._kernel_n = np.unique(np.asarray(kernels, dtype=object).astype(str), return_inverse=True)[1]
         self._gram_DD = target_mD.T @ target_mD / len(target_mD)
         self._covariance_DD = belief.covariance.copy()
-        # Misfit of each kernel and its covariance with the vector: 0 until a launch of it is measured.
-        self._kernel_variance = np.full(self._kernel_n.max() + 1, misfit.kernel**2)
-        self._cross_GD = np.zeros((len(self._kernel_variance), self._covariance_DD.shape[1]))
+        # Misfits of kernels, and their covariance with the vector: 0 until launches are measured.
+        num_kernels = int(self._kernel_n.max()) + 1
+        self._kernel_GG = misfit.kernel**2 * np.eye(num_kernels)
+        self._cross_GD = np.zeros((num_kernels, self._covariance_DD.shape[1]))
         self._is_open = np.ones(len(candidates), dtype=bool)
 
     @property
@@ -359,7 +379,7 @@ class Design:
         own_n = np.einsum("nd,nd->n", cross_nD, self._shares_nD)
         if self._misfit.kernel:
             kernel_nD = self._cross_GD[self._kernel_n]
-            own_n += 2 * np.einsum("nd,nd->n", kernel_nD, self._shares_nD) + self._kernel_variance[self._kernel_n]
+            own_n += 2 * np.einsum("nd,nd->n", kernel_nD, self._shares_nD) + np.diag(self._kernel_GG)[self._kernel_n]
             cross_nD = cross_nD + kernel_nD
         explained_n = np.einsum("nd,nd->n", cross_nD @ self._gram_DD, cross_nD)
         gain_n = explained_n / (own_n + self._misfit.launch**2 + self._misfit.noise**2)
@@ -384,12 +404,11 @@ class Design:
         shares_D = self._shares_nD[row]
         # Covariances with the measured log time: of the vector, and of every kernel's misfit.
         vector_D = self._covariance_DD @ shares_D + self._cross_GD[kernel]
-        misfit_G = self._cross_GD @ shares_D
-        misfit_G[kernel] += self._kernel_variance[kernel]
+        misfit_G = self._cross_GD @ shares_D + self._kernel_GG[kernel]
         variance = shares_D @ vector_D + misfit_G[kernel] + self._misfit.launch**2 + self._misfit.noise**2
         self._covariance_DD -= np.outer(vector_D, vector_D) / variance
         self._cross_GD -= np.outer(misfit_G, vector_D) / variance
-        self._kernel_variance -= misfit_G**2 / variance
+        self._kernel_GG -= np.outer(misfit_G, misfit_G) / variance
 
 
 # ---- the same kernel elsewhere ----------------------------------------------------------------------------------

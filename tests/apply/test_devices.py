@@ -18,6 +18,7 @@ def test_devices_are_listed_with_what_is_known_of_them(tmp_path: Path):
     assert by_name["nvidia-h200"].kind == "real"
     assert by_name["nvidia-h200"].vendor == "nvidia"
     assert by_name["amd-instinct-mi210"].kind == "datasheet"
+    assert 0.05 < by_name["nvidia-h200"].expected_error < by_name["amd-instinct-mi210"].expected_error < 3
 
 
 def test_devices_are_found_by_name_and_alias_each_once():

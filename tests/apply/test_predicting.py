@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from perfvec.apply import predicting
+from perfvec.apply import models, predicting
+from perfvec.apply.beliefs import know_devices
 from perfvec.apply.devices import find_devices
-from perfvec.apply.predicting import device_vectors, encode, load_model, predict
+from perfvec.apply.models import load_model
+from perfvec.apply.predicting import encode, predict
 from perfvec.apply.tracing import trace
 from perfvec.arch.measured import MeasuredTable
 from perfvec.errors import DeviceError, FormatError, ModelError
+from perfvec.model.uncertainty import assumed_uncertainty
 from tests.apply.tiny import measured_table, suites, tiny_model
 
 
@@ -25,13 +28,16 @@ def test_the_prediction_is_the_dot_product(tmp_path: Path, model_path: Path):
     launch = suites(tmp_path)[0].launch
     names = ["nvidia-h200", "intel-hd-530"]
     vector = encode(launch, model=model_path)
-    vectors = device_vectors(load_model(model_path), find_devices(names))
+    known = know_devices(load_model(model_path), find_devices(names), assumed_uncertainty(), None)
+    vectors = np.stack([item.belief.vector for item in known])
     predictions = predict(launch, names, model=model_path, measured=MeasuredTable())
     assert [item.kernel_time_s for item in predictions] == pytest.approx((vectors @ vector).tolist(), rel=1e-12)
     assert [item.device for item in predictions] == names
     assert [item.kind for item in predictions] == ["real", "datasheet"]
     assert (vector >= 0).all()
-    assert all(0 < item.kernel_time_s < 1 for item in predictions)
+    assert all(0 < item.low_s < item.kernel_time_s < item.high_s < 1 for item in predictions)
+    widths = [item.high_s / item.low_s for item in predictions]
+    assert widths[1] > 1.5 * widths[0]  # nobody measured the second device
 
 
 def test_a_trace_gives_what_its_launch_gives(tmp_path: Path, model_path: Path):
@@ -69,7 +75,7 @@ def test_a_missing_model_says_where_to_get_one(tmp_path: Path, monkeypatch: pyte
     launch = suites(tmp_path / "suites")[0].launch
     with pytest.raises(ModelError, match=r"there is no model file at .*absent.*perfvec train --config"):
         predict(launch, model=tmp_path / "absent")
-    monkeypatch.setattr(predicting, "SHIPPED_MODEL", tmp_path / "default.safetensors")
+    monkeypatch.setattr(models, "SHIPPED_MODEL", tmp_path / "default.safetensors")
     with pytest.raises(ModelError, match="this installation has no trained model"):
         encode(launch)
 
