@@ -229,7 +229,7 @@ def report(times: Times, holdout_digests: frozenset[str]) -> dict[str, Any]:
         "fitted, by suite": by_group(unseen, rows, lambda row: rows[row].entry.suite),
         "fitted, by what takes most of the time": by_group(unseen, rows, lambda row: main[row]),
         "untuned, without a mechanism": {
-            "none switched off": figures(untuned[:num_switched], rows[:num_switched]),
+            **({"none switched off": figures(untuned[:num_switched], rows[:num_switched])} if num_switched else {}),
             **{
                 mechanism: figures(off, rows[:num_switched])
                 | {f"p{q}_time_ratio": float(np.percentile(off / untuned[:num_switched], q)) for q in (10, 50, 90)}

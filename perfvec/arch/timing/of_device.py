@@ -179,7 +179,7 @@ def _of_cpu(device: Device) -> TimingConfig:
         max_group_work_items=most_items,
         registers=min(256 * most_items, 1 << 24),
         register_granule=1,
-        register_overhead=0,
+        register_overhead=1,
         max_registers_per_work_item=256,
         local_bytes=compute.max_local_bytes_per_work_group,
         max_group_local_bytes=compute.max_local_bytes_per_work_group,
