@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import gzip
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from experiments.devices import curves, make
+from experiments.devices import curves, make, rates, split
 from experiments.devices.curves import plateau, plateaus
 from perfvec.arch.device import read_device
+from perfvec.content import content_folder
 
 COLUMNS = (
     "device,vendor,type,architecture,chip,year,compute_units,simd_width,fp32_lanes_per_cu,base_mhz,boost_mhz,fp32_gflops,"
@@ -120,3 +122,29 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path, monkeypatch, capsys)
             run(monkeypatch, module, *args)
         assert raised.value.code == 2
     assert "give the folder that holds" in capsys.readouterr().err
+
+
+def test_the_shipped_split_is_what_the_script_makes(tmp_path: Path, monkeypatch, capsys):
+    path = tmp_path / "split.toml"
+    assert run(monkeypatch, split, "gpu-2010-today", "-o", path) == 0
+    assert "192 for training, 64 held out" in capsys.readouterr().out
+    shipped = content_folder("archs") / "spaces" / "splits" / "gpu-2010-today.toml"
+    assert tomllib.loads(path.read_text()) == tomllib.loads(shipped.read_text())
+    assert run(monkeypatch, split, "none", "-o", path) == 2
+    assert "no design space 'none'" in capsys.readouterr().err
+
+
+def test_rates_are_compared_with_peaks(tmp_path: Path, monkeypatch, capsys):
+    (tmp_path / "clpeak").mkdir()
+    rows = ["device,platform,device_index,test,variant,value,unit,compute_units,clock_mhz,source"]
+    for value in (33454.0, 60217.2):  # the larger counts: 90 % of 66,908 GFLOP/s
+        rows.append(f"nvidia-h200-sxm-141gb,x,0,fp32_compute,float,{value},GFLOP/s,132,1980,x")
+    rows.append("unheard-of,x,0,fp32_compute,float,5,GFLOP/s,132,1980,x")
+    rows.append("nvidia-h200-sxm-141gb,x,0,global_memory_bandwidth,float,2400,GB/s,132,1980,x")
+    rows.append("nvidia-h200-sxm-141gb,x,0,fp64_compute,double,33454,GFLOP/s,132,1980,x")
+    with gzip.open(tmp_path / "clpeak" / "results.csv.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(rows) + "\n")
+    assert run(monkeypatch, rates, tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "fp32_compute: 1 GPUs, median 0.900; far off: none" in out
+    assert "global_memory_bandwidth: 1 GPUs, median 0.500; far off: nvidia-h200 0.50" in out
