@@ -1,7 +1,7 @@
 """`python -m experiments.devices.rates DATA`: peaks of the device files against rates that clpeak measured.
 
-DATA is the folder of measured data of others, with `clpeak/results.csv.gz`: logs of many people, overclocked cards and old
-drivers among them. A GPU's largest rate of each test is divided by the file's peak. The last line is JSON.
+DATA is the folder of measured data of others, with `clpeak/results.csv.gz`: logs of many people, overclocked cards and
+old drivers among them. A GPU's largest rate of each test is divided by the file's peak. The last line is JSON.
 """
 
 from __future__ import annotations
