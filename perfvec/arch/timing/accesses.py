@@ -92,7 +92,7 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
                 ~is_local[:, None] * (machines["l1_latency_cycles"] + np.maximum(in_l1 - 1.0, 0.0)),
                 waited * beyond_l1 * ~is_atomic[:, None],
                 reach.any_misses_l2 * beyond_l2 * ~is_local[:, None],
-                waited * beyond_l1 * is_atomic[:, None],
+                waited * beyond_l1 * (is_atomic * workload.static_attempts[workload.access_static])[:, None],
             ]
         )
         * in_memory

@@ -92,7 +92,7 @@ class Alone:
             issue_order(static),
             from_memory,
             issue_SM,
-            waits_after(static, machines),
+            waits_after(static, residency.sub_groups, machines),
             interval_SM,
             result_latency(static, machines),
             costs.latency,

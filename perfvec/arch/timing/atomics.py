@@ -2,6 +2,9 @@
 
 Lanes of a sub-group in one sector make one operation, if no two of them are on one address; where lanes meet at one, so
 many follow one another. If the address is the same for all lanes whatever they do, the compiler combines them before.
+An operation that follows from its own result is a loop of compare-and-exchange. The sample's never fail for other
+sub-groups' sake; on a device one that meets `c` others is taken to need 2 - 1 / c attempts.
+
 Operations on one line follow one another, whatever else the device does: those of the launch on the address with most,
 or an even share of all for each line that is touched, if that is more. All together take their share of the L2's rate.
 
@@ -36,6 +39,7 @@ def atomic_operations(workload: Workload, machines: Machines) -> NDArray[np.floa
     distinct = np.maximum(memory["distinct_addresses"], 1.0)
     is_combined = (distinct == 1) & workload.static_uniform[workload.access_static]
     repeats = np.where(is_combined, 1.0, np.maximum(workload.access_lanes / distinct, 1.0))
+    repeats = repeats * workload.static_attempts[workload.access_static]
     return by_width(memory, "sectors", machines["sub_group_size"]) * repeats[:, None]
 
 

@@ -1,7 +1,8 @@
 """Banks of local memory: an access takes as many passes as the fullest bank has distinct words.
 
 The trace counts passes of 32 lanes over 32 banks. With `b` banks they are 32 / b times as many, and each sub-group that
-takes part takes one pass at least. Atomic operations on one address follow one another.
+takes part takes one pass at least. Atomic operations on one address follow one another: as many passes as there are of
+them, and as the fullest bank has other words.
 
 Source:
     NVIDIA, "CUDA C++ Programming Guide", section "Shared Memory" of compute capability 5.x; Gómez-Luna et al.,
@@ -38,9 +39,7 @@ def local_cycles(workload: Workload, machines: Machines) -> NDArray[np.float64]:
     )
     sub_groups = np.ceil(workload.access_lanes[:, None] / machines["sub_group_size"])
     at_least = sub_groups * np.minimum(1.0, machines["sub_group_size"] / machines["local_banks"])
-    in_turn = np.where(
-        is_class(static, "atomic")[:, None],
-        np.maximum(memory["same_address"], 1.0)[:, None] * machines["local_atomic_cycles"],
-        0.0,
-    )
-    return np.where(is_space(static, "local")[:, None], np.maximum(passes, at_least) * np.maximum(in_turn, 1.0), 0.0)
+    plain = np.maximum(passes, at_least)
+    in_turn = (plain + np.maximum(memory["same_address"], 1.0)[:, None] - 1.0) * machines["local_atomic_cycles"]
+    cycles = np.where(is_class(static, "atomic")[:, None], np.maximum(in_turn, plain), plain)
+    return np.where(is_space(static, "local")[:, None], cycles, 0.0)

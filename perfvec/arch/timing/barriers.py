@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from perfvec.arch.timing.machines import Machines
 
 
-def waits_after(static: NDArray[np.void], machines: Machines) -> NDArray[np.float64]:
-    """Cycles until a sub-group goes on after an instruction, beyond its issue, `(S, M)`."""
-    at_barrier = is_class(static, "barrier")[:, None] * machines["barrier_cycles"]
+def waits_after(static: NDArray[np.void], sub_groups: NDArray[np.float64], machines: Machines) -> NDArray[np.float64]:
+    """Cycles until a sub-group goes on after an instruction, beyond its issue, `(S, M)`.
+
+    Args:
+        static: The trace's static table.
+        sub_groups: Sub-groups of a work-group, `(M,)`; one alone waits for nobody.
+        machines: The configurations.
+    """
+    at_barrier = is_class(static, "barrier")[:, None] * machines["barrier_cycles"] * (sub_groups > 1)
     return at_barrier + is_class(static, "branch")[:, None] * machines["branch_latency_cycles"]

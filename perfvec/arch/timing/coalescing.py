@@ -47,6 +47,9 @@ def transactions(workload: Workload, machines: Machines) -> tuple[NDArray[np.flo
     lines = np.where(together, np.minimum(lines, np.ceil(asked / LINE_BYTES)[:, None]), lines)
     moved = np.maximum(sectors, lines * (machines["sector_bytes"] / SECTOR_BYTES))
     looked_up = np.maximum(lines, sectors * (SECTOR_BYTES / machines["line_bytes"]))
+    # Lanes that choose other words of their private arrays: sector by sector, as measured on one GPU.
+    is_dynamic = is_space(static, "private") & (memory["lines"] > 1)
+    looked_up = np.where(is_dynamic[:, None], np.maximum(lines, sectors), looked_up)
     is_none = (is_space(static, "local") | workload.in_registers[workload.access_static])[:, None]
     return np.where(is_none, 0.0, moved), np.where(is_none, 0.0, looked_up)
 

@@ -36,7 +36,8 @@ def registers_per_work_item(context: LaunchContext, machines: Machines) -> NDArr
     Compilers keep the rest in private memory, so that a work-group of the largest size fits on every device.
     """
     granule = machines["register_granule"]
-    wanted = np.ceil((context.live_registers + machines["register_overhead"]) / granule) * granule
+    registers = np.maximum(context.live_registers + machines["register_overhead"], 1.0)
+    wanted = np.ceil(registers / granule) * granule
     lanes = sub_groups_per_group(context, machines) * machines["sub_group_size"]
     most = np.maximum(np.floor(machines["registers"] / lanes / granule), 1.0) * granule
     return np.minimum(wanted, np.minimum(most, np.floor(machines["max_registers_per_work_item"] / granule) * granule))

@@ -48,6 +48,7 @@ class Workload:
             work-groups lack neighbours that share their lines.
         in_registers: Which static instructions access private arrays that a compiler keeps in registers.
         atomic_lines: Lines of global memory that atomic operations of the sample touch; 1 or more.
+        static_attempts: How often an atomic operation is tried, on average; 1 for all others.
         static_uniform: Which static instructions' addresses follow from nothing that differs between lanes.
         static_scattered: 1 where no work-group of the sample touches an instruction's lines again, down to 0 where
             half or more of their sectors have been touched by others.
@@ -73,6 +74,7 @@ class Workload:
     cold_share: float
     in_registers: NDArray[np.bool_]
     atomic_lines: float
+    static_attempts: NDArray[np.float64]
     static_uniform: NDArray[np.bool_]
     static_scattered: NDArray[np.float64]
     static_shared: NDArray[np.float64]
@@ -120,6 +122,7 @@ def read_workload(trace: Trace) -> Workload:
         cold_share=min(1.0, footprint / cold) if cold else 1.0,
         in_registers=_in_registers(trace, access_static, memory, executed),
         atomic_lines=_atomic_lines(trace, token_access, access_static, memory, executed),
+        static_attempts=_attempts(trace.static),
         static_uniform=_has_uniform_address(trace.static),
         static_scattered=_scattered(trace, access_static, memory, executed),
         static_shared=_shared_by_all(trace, access_static, memory, executed),
@@ -229,6 +232,12 @@ def _shared_by_all(
     ratio = np.where(by_group > 0, by_group / np.maximum(by_launch, by_group / num_traced + 1e-300), 1.0)
     is_read = is_class(trace.static, "load") & is_space(trace.static, "global", "constant", "generic")
     return np.clip((ratio - RUN_LENGTH) / (num_traced - RUN_LENGTH), 0.0, 1.0) * is_read
+
+
+def _attempts(static: NDArray[np.void]) -> NDArray[np.float64]:
+    """Attempts of atomic operations that follow from their own result; see `atomics`."""
+    is_retried = is_class(static, "atomic") & (static["producers"] == np.arange(len(static))[:, None]).any(axis=1)
+    return np.where(is_retried, 2.0 - 1.0 / np.maximum(static["contention"], 1.0), 1.0)
 
 
 def _has_uniform_address(static: NDArray[np.void]) -> NDArray[np.bool_]:
