@@ -10,7 +10,7 @@ share `i` (`interleaving`) of as much, up to all that they touch at all:
 
 What other work-groups touched is searched for in the L2, at the trace's distance scaled up from the sample to the
 launch, F at most. First touches of the sample that are none in the launch, for it has fewer lines, were touched by
-neighbours that the sample lacks, or at any time where lanes' addresses are irregular. An instruction whose lines all
+neighbours that the sample lacks, or at any time where lanes' addresses are irregular (`Workload.scattered_lines`). An instruction whose lines all
 work-groups touch finds them in the L1 once one of the unit's work-groups has brought them. First touches of the launch
 hit the L2 if it ran before (warm) and the distance F allows.
 
@@ -80,24 +80,24 @@ def find_reach(workload: Workload, machines: Machines, residency: Residency) -> 
     again = (1.0 - cold_group) * missed[is_private, bucket]
     again_far = again * gone_again[is_private, bucket]
     # First touches of the sample that the launch has made before: anywhere if lanes go anywhere, else near.
+    share = workload.access_new[:, None]
     is_irregular = memory["stride_class"] == STRIDE_CLASSES.index("irregular")
-    scattered = (
-        cold_sample
-        * (1.0 - workload.cold_share)
-        * (is_irregular * workload.static_scattered[workload.access_static])[:, None]
-    )
-    new = cold_sample * workload.cold_share
+    anywhere = (is_irregular * workload.static_scattered[workload.access_static])[:, None] * (1.0 - share)
+    scattered, new = cold_sample * anywhere, cold_sample * share
+    scattered_lines = np.array(workload.scattered_lines)
+    gone_scattered = 1.0 - hit_probability(scattered_lines, machines["l2_bytes"], machines["l2_ways"])
     others = np.maximum(cold_group * alone - new - scattered, 0.0)
-    others_far = others * gone_others[bucket_device] + scattered * (1.0 - stays_M)
+    others_far = others * gone_others[bucket_device] + scattered * gone_scattered
     touched = ((bucket > 0) | (is_private > 0))[:, None]
-    is_new = (new > 0) * (workload.cold_share + (1.0 - workload.cold_share) * is_irregular[:, None])
+    first_of_all = (cold_sample > 0) * (share * gone_M + anywhere * gone_scattered)
+    is_new = (cold_sample > 0) * (share + anywhere)
     any_again = touched * missed[is_private, bucket]
     return Reach(
         misses_l1=np.maximum(cold_group * alone, new + scattered) + again,
         misses_l2=new * gone_M + others_far + again_far,
         any_misses_l1=1.0 - (1.0 - (cold_group > 0) * np.maximum(alone, is_new)) * (1.0 - any_again),
         any_misses_l2=1.0
-        - (1.0 - is_new * gone_M)
+        - (1.0 - first_of_all)
         * (1.0 - (others > 0) * alone * gone_others[bucket_device])
         * (1.0 - any_again * gone_again[is_private, bucket]),
         evicts=new * (1.0 - stays_M) + others_far + again_far,

@@ -44,8 +44,9 @@ class Workload:
         group_weight: Work-groups of the launch that each stands for.
         group_lines: Distinct lines that a work-group touches, on average.
         footprint_lines: Distinct lines that the launch touches.
-        cold_share: Of first touches in the sample, the share that are first touches in the launch too: sampled
-            work-groups lack neighbours that share their lines.
+        access_new: Of the sectors that an access touches first in the sample, the share that it touches first in the
+            launch: sampled work-groups lack neighbours that share their lines; `(A,)`.
+        scattered_lines: Lines that the launch touches between two touches of one that is touched at any time.
         in_registers: Which static instructions access private arrays that a compiler keeps in registers.
         atomic_lines: Lines of global memory that atomic operations of the sample touch; 1 or more.
         static_attempts: How often an atomic operation is tried, on average; 1 for all others.
@@ -71,7 +72,8 @@ class Workload:
     group_weight: NDArray[np.float64]
     group_lines: float
     footprint_lines: float
-    cold_share: float
+    access_new: NDArray[np.float64]
+    scattered_lines: float
     in_registers: NDArray[np.bool_]
     atomic_lines: float
     static_attempts: NDArray[np.float64]
@@ -99,8 +101,8 @@ def read_workload(trace: Trace) -> Workload:
     saved_windows = _shared_share(trace)
     group_start, group_weight = _groups(trace)
     memory = trace.memory[access_outcome]
-    cold = float(memory["cold_sectors_device"] @ executed)
     footprint = trace.context.footprint_bytes / SECTOR_BYTES
+    new, scattered_lines = _first_touches(memory, executed, footprint)
     return Workload(
         trace=trace,
         token_executed=_executions(trace, token_weight, saved_windows),
@@ -119,7 +121,8 @@ def read_workload(trace: Trace) -> Workload:
         group_weight=group_weight,
         group_lines=_lines_of_a_group(trace, memory, executed),
         footprint_lines=_footprint_lines(memory, executed, footprint),
-        cold_share=min(1.0, footprint / cold) if cold else 1.0,
+        access_new=new,
+        scattered_lines=scattered_lines,
         in_registers=_in_registers(trace, access_static, memory, executed),
         atomic_lines=_atomic_lines(trace, token_access, access_static, memory, executed),
         static_attempts=_attempts(trace.static),
@@ -190,6 +193,25 @@ def _shared_share(trace: Trace) -> NDArray[np.float64]:
         len(names),
     )
     return (1.0 - saved / np.where(total > 0, total, 1.0))[code]
+
+
+def _first_touches(
+    memory: NDArray[np.void], executed: NDArray[np.float64], footprint: float
+) -> tuple[NDArray[np.float64], float]:
+    """See `access_new` and `scattered_lines`.
+
+    Of the launch's sectors, accesses with regular addresses touch some, streams, and the others the rest, a table, in
+    which each sector is touched `k` times. Between two times lie the table and the k-th part of the streams.
+    """
+    cold = memory["cold_sectors_device"] * executed
+    is_irregular = memory["stride_class"] == STRIDE_CLASSES.index("irregular")
+    in_streams, in_table = float(cold[~is_irregular].sum()), float(cold[is_irregular].sum())
+    streams = min(in_streams, footprint)
+    table = min(in_table, max(footprint - streams, footprint * LEAST_TABLE))
+    new_in_streams = min(1.0, (footprint - table) / in_streams) if in_streams else 1.0
+    new_in_table = table / in_table if in_table else 1.0
+    between = (table + new_in_table * streams) * SECTOR_BYTES / LINE_BYTES
+    return np.where(is_irregular, new_in_table, new_in_streams), between
 
 
 def _cold_lines(memory: NDArray[np.void], executed: NDArray[np.float64], cold: str) -> float:
@@ -297,4 +319,5 @@ def _atomic_lines(
 
 MOST_REGISTER_BYTES = 1024  # 256 registers
 MOSTLY = 0.99
+LEAST_TABLE = 0.01  # of the footprint, if accesses with irregular addresses touch any of it first
 RUN_LENGTH = 4  # neighbouring work-groups that the tracer takes together; see perfvec.program.sampling
