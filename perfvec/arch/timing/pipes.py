@@ -110,11 +110,12 @@ def instructions(workload: Workload, machines: Machines) -> NDArray[np.float64]:
     """
     static = workload.trace.static
     is_free = workload.in_registers | _keeps_its_bits(static)
+    is_narrow = _divides_narrow(static)
     counts = np.zeros((len(PIPES), len(static), len(machines)))
     for row, entry in enumerate(static):
         if is_free[row]:
             continue
-        for pipe, number, field in _recipe(entry):
+        for pipe, number, field in _recipe(entry, is_narrow[row]):
             counts[pipe, row] += number * _repeats(entry) * (machines[field] if field else 1.0)
     counts[:, _is_scalar(static)] *= machines["uniform_share"]
     return counts
@@ -125,9 +126,9 @@ def result_latency(static: NDArray[np.void], machines: Machines) -> NDArray[np.f
 
     The instructions of a sequence wait for each other; those of a vector's scalars do not.
     """
-    latency = np.zeros((len(static), len(machines)))
+    latency, is_narrow = np.zeros((len(static), len(machines))), _divides_narrow(static)
     for row, entry in enumerate(static):
-        for pipe, number, field in _recipe(entry):
+        for pipe, number, field in _recipe(entry, is_narrow[row]):
             if pipe < len(_LATENCIES):
                 latency[row] += number * (machines[field] if field else 1.0) * machines[_LATENCIES[pipe]]
     latency[is_class(static, "sub_group")] += machines["local_latency_cycles"]
@@ -207,8 +208,15 @@ def _any_producer(producers: NDArray[np.int32], chosen: NDArray[np.bool_]) -> ND
     return np.asarray((chosen[producers] & (producers >= 0)).any(axis=1))
 
 
-def _recipe(entry: np.void) -> _Recipe:
-    kind, is_wide = VALUE_KINDS[entry["value_kind"]], entry["bits"] == 64
+def _divides_narrow(static: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Divisions of 64 bits whose operands are ids, sizes or have been made of 32 bits: they take a short way."""
+    is_short = is_class(static, "convert", "work_item")
+    known = static["producers"] >= 0
+    return is_class(static, "div") & known.any(axis=1) & (is_short[static["producers"]] | ~known).all(axis=1)
+
+
+def _recipe(entry: np.void, is_narrow: np.bool_ | bool = False) -> _Recipe:
+    kind, is_wide = VALUE_KINDS[entry["value_kind"]], entry["bits"] == 64 and not is_narrow
     family = "fp" if kind == "float" else "int"
     return _RECIPES[OPCODE_CLASSES[entry["opcode_class"]]][f"{family}{64 if is_wide else 32}"]
 

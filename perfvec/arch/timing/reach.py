@@ -10,9 +10,9 @@ share `i` (`interleaving`) of as much, up to all that they touch at all:
 
 What other work-groups touched is searched for in the L2, at the trace's distance scaled up from the sample to the
 launch, F at most. First touches of the sample that are none in the launch, for it has fewer lines, were touched by
-neighbours that the sample lacks, or at any time where lanes' addresses are irregular (`Workload.scattered_lines`). An instruction whose lines all
-work-groups touch finds them in the L1 once one of the unit's work-groups has brought them. First touches of the launch
-hit the L2 if it ran before (warm) and the distance F allows.
+neighbours that the sample lacks, or at any time where lanes' addresses are irregular (`Workload.scattered_lines`). An
+instruction whose lines all work-groups touch finds them in the L1 once one of the unit's work-groups has brought them.
+First touches of the launch hit the L2 if it ran before (warm) and the distance F allows.
 
 Source:
     `caches.hit_probability`; reuse distances of concurrent work-groups interleaved: Nugteren, van den Braak, Corporaal,
