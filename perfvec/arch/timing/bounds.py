@@ -102,7 +102,7 @@ def find_bounds(workload: Workload, machines: Machines, rows_T: NDArray[np.int64
     ramp = np.minimum(alone.first_M, alone.mean_M) * machines["has_ramp"]
     bounds_BM[_ALONE] -= ramp
     even_BM[_ALONE] -= ramp
-    cycles, shares = overlap(bounds_BM, machines["overlap_exponent"])
+    cycles, shares = overlap(bounds_BM, machines["overlap_exponent"], _DISPATCH)
     return Bounds(
         ramp=ramp,
         cycles=cycles,

@@ -169,7 +169,7 @@ class TimingConfig:
     group_dispatch_s: float = _number(0, 1e-3)
     launch_overhead_s: float = _number(0, 1.0)
     start: str = _one_of(WARM, COLD, default=WARM)
-    overlap_exponent: float = _number(1, 64, default=5.0)
+    overlap_exponent: float = _number(1, 64, default=8.0)
 
     uniform_share: float = _number(0, 1, default=0.5)
     address_instructions: float = _number(0, 16, default=0.5)

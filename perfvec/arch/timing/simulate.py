@@ -1,6 +1,6 @@
 """The timing model: a trace on many devices at once.
 
-    time = launch + ramp + overlap(waves of sub-groups alone, core, local, L1, L2, DRAM, misses, atomics, dispatch)
+    time = launch + ramp + overlap(sub-groups alone, core, local, L1, L2, DRAM, misses, atomics; dispatch)
 
 Sub-groups are stepped through alone against a scoreboard, window by window (`core.scoreboard`); what all of them ask of
 pipes and memories is added up; the bounds hide behind each other (`overlap`). docs/timing.md has the whole.
