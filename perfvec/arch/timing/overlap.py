@@ -6,8 +6,8 @@ where two are alike, both show. With `t` the bounds and `p` the exponent:
     time = max(dispatch, (sum t^p)^(1/p))
 
 Work-groups are dispatched while others run, whatever these wait for, so that this rate stays a maximum. The increments
-are those of Euler's theorem for a function that is homogeneous of degree 1: bound `i` causes the share `t_i^p / sum t^p`
-of the time, or dispatch all of it. The time rises in every bound.
+are those of Euler's theorem for a function that is homogeneous of degree 1: bound `i` causes the share
+`t_i^p / sum t^p` of the time, or dispatch all of it. The time rises in every bound.
 
 Source:
     Bounds that hide behind each other: Williams, Waterman, Patterson, "Roofline", CACM 2009. The norm in place of the
