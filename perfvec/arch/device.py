@@ -445,7 +445,7 @@ def find_device(name: str, devices: Mapping[str, Device] | None = None) -> Devic
     device = names.get(name.lower())
     if device is None:
         near = difflib.get_close_matches(name.lower(), names, n=4, cutoff=0.4)
-        hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(names))}."
+        hint = f"did you mean {', '.join(near)}?" if near else f"`perfvec devices` lists all {len(names)}."
         raise DeviceError(f"no device {name!r}; {hint} To add one, put NAME.toml into {user_folder()}.")
     return device
 

@@ -51,7 +51,7 @@ def test_aliases_and_nearest_names():
     assert find_device("H200").name == "nvidia-h200"
     with pytest.raises(DeviceError, match=r"no device 'nvidia-h20'; did you mean nvidia-h200"):
         find_device("nvidia-h20")
-    with pytest.raises(DeviceError, match=r"no device '!'; known: .*NAME\.toml"):
+    with pytest.raises(DeviceError, match=r"no device '!'; `perfvec devices` lists all \d+\. .*NAME\.toml"):
         find_device("!")
 
 
