@@ -25,7 +25,7 @@ from perfvec.arch.measure import measure_many
 from perfvec.arch.measured import MeasuredTable, MeasuredTime
 from perfvec.arch.opencl import device_key
 from perfvec.errors import ConfigError, DeviceError, ModelError
-from perfvec.model.posterior import Design, DeviceBelief, posterior, shares
+from perfvec.model.posterior import Design, DeviceBelief, posterior, random_pool, shares
 from perfvec.model.uncertainty import CALIBRATED, DATASHEET, Footing
 from perfvec.report.progress import OnProgress, silent
 
@@ -240,7 +240,8 @@ class _Work:
 
     def measure(self, count: int, budget_s: float, total: int) -> bool:
         """Plan a batch, measure it, and learn from it; whether any launch was tried."""
-        rows = self.open_rows
+        every = self.open_rows
+        rows = [every[row] for row in random_pool(len(every), count, seed=len(every))]
         design = self._design(rows)
         batch = [rows[design.choose()] for _ in range(min(count, len(rows)))]
         before = len(self.times) + len(self.failures)

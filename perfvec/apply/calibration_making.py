@@ -25,6 +25,7 @@ from perfvec.model.posterior import (
     exact_belief,
     posterior,
     predictive,
+    random_pool,
     shares,
     table_prior,
 )
@@ -264,12 +265,16 @@ def conformal_scores(
     return {footing: _thinned(parts) for footing, parts in scores.items()}
 
 
-def calibrated(prior: DeviceBelief, candidates: Measurements, misfit: Misfit, count: int) -> DeviceBelief:
-    """The belief after so many launches, each chosen for what it says of all the candidates."""
+def calibrated(
+    prior: DeviceBelief, candidates: Measurements, misfit: Misfit, count: int, *, seed: int = 0
+) -> DeviceBelief:
+    """The belief after so many launches, each chosen from a random pool for what it says of all the candidates."""
     if count == 0 or len(candidates.times) == 0:
         return prior
-    design = Design(prior, candidates.programs, candidates.programs, misfit, kernels=candidates.kernels)
-    rows = [design.choose() for _ in range(min(count, len(candidates.times)))]
+    pool = random_pool(len(candidates.times), count, seed=seed)
+    offered = candidates.subset(pool.tolist())
+    design = Design(prior, offered.programs, candidates.programs, misfit, kernels=offered.kernels)
+    rows = [int(pool[design.choose()]) for _ in range(min(count, len(pool)))]
     return posterior(prior, candidates.subset(rows), misfit)
 
 

@@ -106,7 +106,8 @@ def predict(
         measured: Table to look measured times up in; the shipped one where it is None.
         budget: Most sub-group instructions to execute before giving up; the tracer's own where it is None.
         confidence: Of the time to lie in its interval; above 0 and below 1.
-        known_times: Seconds that this launch was measured to take, by device: they correct its program vector.
+        known_times: Seconds that this launch was measured to take, by device. They correct its program vector for
+            devices of the same type: what is wrong with it on GPUs and on CPUs has little in common.
         on_progress: Hears what is being done.
 
     Returns:
@@ -137,13 +138,13 @@ def predict(
             "intervals hold less often than they say",
             traced.launch.kernel_name,
         )
-    if elsewhere:
-        others = know_devices(trained, find_devices(list(elsewhere)), uncertainty, calibration)
-        vector = correct(vector, others, elsewhere, uncertainty)
+    others = know_devices(trained, find_devices(list(elsewhere)) if elsewhere else [], uncertainty, calibration)
     digest = launch_of(source).digest
     predictions: list[Prediction] = []
     for known in know_devices(trained, chosen, uncertainty, calibration):
-        interval = uncertainty.interval(known.belief, vector[None], known.footing, confidence)
+        alike = [item for item in others if item.device.type == known.device.type]
+        program = correct(vector, alike, elsewhere, uncertainty) if alike else vector
+        interval = uncertainty.interval(known.belief, program[None], known.footing, confidence)
         time = table.lookup(digest, known.device.name)
         predictions.append(
             Prediction(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _COMPONENTS = 24
 _MOST_REFERENCES = 800
-_SHARE_FAMILIAR = 0.99
+# The rest is false alarm: launches of real kernels that are flagged.
+_SHARE_FAMILIAR = 0.97
 # Features of one value in training say how strange another value is; this is what counts as one deviation of them.
 _LEAST_DEVIATION = 0.05
 _FARTHEST = 12.0

@@ -311,6 +311,23 @@ def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) ->
 # ---- which launch next ------------------------------------------------------------------------------------------
 
 
+# A launch is chosen from a random pool of so many for each that is to be measured. Of all launches the design would
+# take the most extreme, which are those that the model fits worst.
+_POOL_PER_CHOICE = 4
+
+
+def random_pool(num_candidates: int, num_choices: int, *, seed: int) -> NDArray[np.int64]:
+    """The candidates that a design may choose from; sorted rows.
+
+    Args:
+        num_candidates: How many there are.
+        num_choices: How many are to be chosen.
+        seed: Another seed, another pool.
+    """
+    rows = np.random.default_rng(seed).permutation(num_candidates)
+    return np.sort(rows[: _POOL_PER_CHOICE * num_choices])
+
+
 @final
 class Design:
     """Chooses launches one after another: each shrinks the variance over the target launches most, per cost.

@@ -13,6 +13,7 @@ from perfvec.model.posterior import (
     log_evidence,
     posterior,
     predictive,
+    random_pool,
     shares,
     table_prior,
 )
@@ -188,6 +189,13 @@ def test_chosen_launches_beat_random_ones():
             chance.measure(int(row))
         left.append(chance.mean_variance)
     assert active.mean_variance < min(left)
+
+
+def test_a_pool_is_random_and_four_times_what_is_chosen():
+    pool = random_pool(100, 5, seed=1)
+    assert len(pool) == len(set(pool.tolist())) == 20 and pool.max() < 100
+    assert pool.tolist() != random_pool(100, 5, seed=2).tolist()
+    assert random_pool(7, 5, seed=1).tolist() == list(range(7))
 
 
 def test_cost_counts():
