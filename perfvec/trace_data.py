@@ -349,9 +349,7 @@ class TraceFile:
                 data=rows,
                 maxshape=(None, *rows.shape[1:]),
                 chunks=(chunks, *rows.shape[1:]),
-                compression="gzip",
-                compression_opts=1,
-                shuffle=not name.startswith("token_"),  # their patterns are longer than a number
+                **_FILTERS.get(name, _GZIP | {"shuffle": True}),
             )
             dataset.attrs["units"] = _DATASETS[name]
             self._datasets[name] = dataset
@@ -404,4 +402,14 @@ _LONG = (
     "window_start", "token_static", "token_lanes", "token_memory", "stream_start", "stream_window", "stream_weight",
 )  # fmt: skip
 _CHUNK_ROWS = 1 << 16
+# How tables are compressed, all without loss. In tokens gzip finds patterns that are longer than a number, so these are
+# not shuffled. HDF5's scale-offset filter keeps as many bits as the largest number has: the window numbers of an
+# irregular launch get as small by it as by gzip, in a fraction of the time.
+_GZIP: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}
+_FILTERS: dict[str, dict[str, Any]] = {
+    "token_static": _GZIP | {"scaleoffset": 0},
+    "token_lanes": _GZIP,
+    "token_memory": _GZIP,
+    "stream_window": {"scaleoffset": 0},
+}
 CONTEXT_FIELDS = tuple(field.name for field in fields(LaunchContext) if field.name != "caveat")

@@ -54,7 +54,7 @@ class ControlFlowLog:
         weights: NDArray[np.float64],
     ) -> None:
         ways = [sorted(set(segment.successors)) for segment in segments]
-        most = max(map(len, ways), default=0)
+        most = max([1, *map(len, ways)])
         self._successors = np.array(
             [[*way, *[-1] * (most - len(way))] if len(way) > 1 else [-1] * most for way in ways], np.int64
         ).reshape(len(ways), most)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.extending import intrinsic
@@ -63,3 +64,5 @@ lowest_lane: Any = _plain_lowest_lane if _IS_PLAIN else inlined(_lowest_lane)
 count_lanes: Any = _plain_count_lanes if _IS_PLAIN else inlined(_count_lanes)
 # Binary digits of a number above 0.
 num_digits: Any = _plain_num_digits if _IS_PLAIN else inlined(_num_digits)
+# An index that is no negative number, from which numba takes no array's end.
+unsigned: Any = np.uint64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfvec.program.core.bits import count_lanes
+from perfvec.program.core.bits import count_lanes, unsigned
 from perfvec.program.core.jit import compiled
 from perfvec.program.core.windows import MARK_GROUP_END, MARK_SUB_GROUP
 
@@ -32,11 +32,11 @@ def consume(events, successors, weights, counts, totals, waiting, num_waiting, s
         num_waiting: int64 `(sub-groups,)`: how many.
         scalars: int64 `(2,)`.
     """
-    sub_group = scalars[SUB_GROUP]
+    sub_group = unsigned(scalars[SUB_GROUP])
     for event in range(events.shape[0]):
-        segment, mask = int(events[event, 0]), int(events[event, 1])
+        segment, mask = int(events[unsigned(event), 0]), int(events[unsigned(event), 1])
         if segment == MARK_SUB_GROUP:
-            sub_group = mask
+            sub_group = unsigned(mask)
             continue
         if segment == MARK_GROUP_END:
             for row in range(counts.shape[0]):
@@ -45,11 +45,11 @@ def consume(events, successors, weights, counts, totals, waiting, num_waiting, s
                     counts[row, column] = 0
             scalars[GROUP] += 1
             continue
-        place = 0
+        place = unsigned(0)
         while place < num_waiting[sub_group]:
             here = waiting[sub_group, place, _MASK] & mask
             if here:
-                origin, to = waiting[sub_group, place, _SEGMENT], waiting[sub_group, place, _TO]
+                origin, to = unsigned(waiting[sub_group, place, _SEGMENT]), waiting[sub_group, place, _TO]
                 for way in range(successors.shape[1]):
                     if successors[origin, way] == segment:
                         counts[origin, TO_FIRST + way] += count_lanes(here)
@@ -59,12 +59,12 @@ def consume(events, successors, weights, counts, totals, waiting, num_waiting, s
                 if waiting[sub_group, place, _MASK] == 0:
                     num_waiting[sub_group] -= 1
                     for column in range(3):
-                        waiting[sub_group, place, column] = waiting[sub_group, num_waiting[sub_group], column]
+                        waiting[sub_group, place, column] = waiting[sub_group, unsigned(num_waiting[sub_group]), column]
                     continue
-            place += 1
-        counts[segment, RUNS] += 1
-        counts[segment, LANES] += count_lanes(mask)
-        if successors[segment, 0] >= 0:
+            place += unsigned(1)
+        counts[unsigned(segment), RUNS] += 1
+        counts[unsigned(segment), LANES] += count_lanes(mask)
+        if successors[unsigned(segment), 0] >= 0:
             waiting[sub_group, place, _MASK] = mask
             waiting[sub_group, place, _SEGMENT] = segment
             waiting[sub_group, place, _TO] = _NOWHERE

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfvec.program.core.bits import count_lanes, num_digits
+from perfvec.program.core.bits import count_lanes, num_digits, unsigned
 from perfvec.program.core.jit import compiled, inlined
 from perfvec.program.core.pages import sparse_zeros
 
@@ -97,13 +97,13 @@ def log_bucket(distance):
 def _marks_after(marks, blocks, time, now):
     """How many marks lie between two moments."""
     word, end = time >> _WORD_SHIFT, (now + _WORD_MASK) >> _WORD_SHIFT
-    total = count_lanes(marks[word] & (np.int64(-2) << (time & _WORD_MASK)))
+    total = count_lanes(marks[unsigned(word)] & (np.int64(-2) << (time & _WORD_MASK)))
     word += 1
     block_end = min(((time >> _BLOCK_SHIFT) + 1) << (_BLOCK_SHIFT - _WORD_SHIFT), end)
     for i in range(word, block_end):
-        total += count_lanes(marks[i])
+        total += count_lanes(marks[unsigned(i)])
     for i in range((time >> _BLOCK_SHIFT) + 1, ((now - 1) >> _BLOCK_SHIFT) + 1):
-        total += blocks[i]
+        total += blocks[unsigned(i)]
     return total
 
 
@@ -113,22 +113,22 @@ def _lines_after(groups, group_blocks, before, group):
     total = np.int64(0)
     block = before >> _GROUP_BLOCK_SHIFT
     for i in range(before + 1, min((block + 1) << _GROUP_BLOCK_SHIFT, group + 1)):
-        total += groups[i]
+        total += groups[unsigned(i)]
     for i in range(block + 1, (group >> _GROUP_BLOCK_SHIFT) + 1):
-        total += group_blocks[i]
+        total += group_blocks[unsigned(i)]
     return total
 
 
 @inlined
 def _clear_mark(marks, blocks, time):
-    marks[time >> _WORD_SHIFT] &= ~(np.int64(1) << (time & _WORD_MASK))
-    blocks[time >> _BLOCK_SHIFT] -= 1
+    marks[unsigned(time >> _WORD_SHIFT)] &= ~(np.int64(1) << (time & _WORD_MASK))
+    blocks[unsigned(time >> _BLOCK_SHIFT)] -= 1
 
 
 @inlined
 def _set_mark(marks, blocks, time):
-    marks[time >> _WORD_SHIFT] |= np.int64(1) << (time & _WORD_MASK)
-    blocks[time >> _BLOCK_SHIFT] += 1
+    marks[unsigned(time >> _WORD_SHIFT)] |= np.int64(1) << (time & _WORD_MASK)
+    blocks[unsigned(time >> _BLOCK_SHIFT)] += 1
 
 
 @compiled
@@ -229,9 +229,10 @@ def touch(lines, count, origin, base, table, marks, blocks, line_at, groups, gro
     num_new = num_new_behind = num_first = num_first_behind = num_equal = 0
     cold_group = cold_device = 0
     for i in range(count):
-        line, bits = origin + lines[i, 0], lines[i, 1]
-        row = base[line >> MEMORY_SHIFT] + (line & ((np.int64(1) << MEMORY_SHIFT) - 1))
-        rows[i] = row
+        k = unsigned(i)
+        line, bits = origin + lines[k, 0], lines[k, 1]
+        row = unsigned(base[unsigned(line >> MEMORY_SHIFT)] + (line & ((np.int64(1) << MEMORY_SHIFT) - 1)))
+        rows[k] = row
         word = table[row, OWNER]
         owner = word >> _OWNER_SHIFT
         if owner == stamp:
@@ -313,7 +314,7 @@ def _move(lines, count, rows, table, marks, blocks, line_at, groups, group_block
     stamp = group + 1
     num_new = 0
     for i in range(count):
-        row, bits = rows[i], lines[i, 1]
+        row, bits = unsigned(rows[unsigned(i)]), lines[unsigned(i), 1]
         word = table[row, OWNER]
         owner = word >> _OWNER_SHIFT
         if owner == stamp:
@@ -324,15 +325,15 @@ def _move(lines, count, rows, table, marks, blocks, line_at, groups, group_block
             if owner == 0:
                 state[ALL_LINES] += 1
             else:
-                groups[owner - 1] -= 1
-                group_blocks[(owner - 1) >> _GROUP_BLOCK_SHIFT] -= 1
+                groups[unsigned(owner - 1)] -= 1
+                group_blocks[unsigned((owner - 1) >> _GROUP_BLOCK_SHIFT)] -= 1
             device = (word >> _DEVICE_SHIFT | bits) & _ALL_SECTORS
             table[row, OWNER] = stamp << _OWNER_SHIFT | device << _DEVICE_SHIFT | bits
         table[row, TIME] = now + i
-        line_at[now + i] = row
+        line_at[unsigned(now + i)] = row
         _set_mark(marks, blocks, now + i)
-    groups[group] += num_new
-    group_blocks[group >> _GROUP_BLOCK_SHIFT] += num_new
+    groups[unsigned(group)] += num_new
+    group_blocks[unsigned(group >> _GROUP_BLOCK_SHIFT)] += num_new
     state[GROUP_LINES] += num_new
     state[NOW] = now + count
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfvec.program.core.bits import count_lanes, lowest_lane
+from perfvec.program.core.bits import count_lanes, lowest_lane, unsigned
 from perfvec.program.core.jit import compiled, inlined
 
-SECTOR_SHIFT = 5  # 32 B
+SECTOR_SHIFT, SECTOR_BYTES = 5, 32
 LINE_SHIFT = 7  # 128 B
 LINE_BYTES = 1 << LINE_SHIFT
 NUM_BANKS = 32
@@ -44,7 +44,7 @@ def stride_class(addresses, lanes_mask, access_bytes):
         rest &= rest - 1
         if previous_lane >= 0:
             gap = lane - previous_lane
-            this = addresses[lane] - addresses[previous_lane]
+            this = addresses[unsigned(lane)] - addresses[unsigned(previous_lane)]
             if gap > 1:  # the inactive lanes between would have made equal steps
                 part = np.int64(this / gap) if abs(this) < _EXACT else this // gap  # dividing integers is slow
                 if part * gap != this:
@@ -91,8 +91,9 @@ def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, 
         lane = lowest_lane(rest)
         rest &= rest - 1
         run = lane >> 3
-        end = (addresses[lane] + access_bytes - 1) >> SECTOR_SHIFT
-        for sector in range(addresses[lane] >> SECTOR_SHIFT, end + 1):
+        start = addresses[unsigned(lane)]
+        end = (start + access_bytes - 1) >> SECTOR_SHIFT
+        for sector in range(start >> SECTOR_SHIFT, end + 1):
             if sector == last_sector and run == last_run:
                 continue
             last_sector, last_run = sector, run
@@ -100,33 +101,36 @@ def distinct_lines(addresses, lanes_mask, access_bytes, origin, lines, scratch, 
             if line != last_line:
                 slot = ((line & 0x7FFF_FFFF) * 0x9E37_79B1 >> 7) & (STAMP_SLOTS - 1)
                 at = 4 * MAX_SECTORS + 3 * slot
-                while scratch[at] == epoch and scratch[at + 1] != line:
+                while scratch[unsigned(at)] == epoch and scratch[unsigned(at + 1)] != line:
                     slot = (slot + 1) & (STAMP_SLOTS - 1)
                     at = 4 * MAX_SECTORS + 3 * slot
-                if scratch[at] != epoch:
-                    scratch[at], scratch[at + 1], scratch[at + 2] = epoch, line, 4 * found
-                    scratch[4 * found], scratch[4 * found + 1] = 0, -2
+                if scratch[unsigned(at)] != epoch:
+                    scratch[unsigned(at)], scratch[unsigned(at + 1)], scratch[unsigned(at + 2)] = epoch, line, 4 * found
+                    scratch[unsigned(4 * found)], scratch[unsigned(4 * found + 1)] = 0, -2
                     found += 1
-                last_line, number = line, scratch[at + 2]
-            if scratch[number + 1] != run:
-                scratch[number + 2] = 0
+                last_line, number = line, scratch[unsigned(at + 2)]
+            # What is kept of the line: its sectors, the run, and the sectors of the run and of its run of 16.
+            here = unsigned(number)
+            its_run, of_run, of_16 = unsigned(number + 1), unsigned(number + 2), unsigned(number + 3)
+            if scratch[its_run] != run:
+                scratch[of_run] = 0
                 lines_8 += 1
-                if scratch[number + 1] >> 1 != run >> 1:
-                    scratch[number + 3] = 0
+                if scratch[its_run] >> 1 != run >> 1:
+                    scratch[of_16] = 0
                     lines_16 += 1
-                scratch[number + 1] = run
-            sectors_8 += scratch[number + 2] & bit == 0
-            scratch[number + 2] |= bit
-            if scratch[number + 3] & bit:
+                scratch[its_run] = run
+            sectors_8 += scratch[of_run] & bit == 0
+            scratch[of_run] |= bit
+            if scratch[of_16] & bit:
                 continue
-            scratch[number + 3] |= bit
+            scratch[of_16] |= bit
             sectors_16 += 1
-            if scratch[number] & bit == 0:
+            if scratch[here] & bit == 0:
                 sectors += 1
-                scratch[number] |= bit
+                scratch[here] |= bit
                 if number >> 2 < lines.shape[0]:
-                    lines[number >> 2, 0] = line - origin
-                    lines[number >> 2, 1] = scratch[number]
+                    lines[unsigned(number >> 2), 0] = line - origin
+                    lines[unsigned(number >> 2), 1] = scratch[here]
                 if sectors == MAX_SECTORS:
                     break
     narrow[0], narrow[1], narrow[2], narrow[3] = sectors_8, lines_8, sectors_16, lines_16
@@ -147,8 +151,8 @@ def few_lines(addresses, lanes_mask, access_bytes, origin, lines, narrow):
     while rest:
         lane = lowest_lane(rest)
         rest &= rest - 1
-        start = addresses[lane]
-        if (start & 31) + access_bytes > 32:
+        start = addresses[unsigned(lane)]
+        if (start & (SECTOR_BYTES - 1)) + access_bytes > SECTOR_BYTES:
             return 0, 0
         sector, run = start >> SECTOR_SHIFT, lane >> 3
         line, bit = sector >> 2, np.int64(1) << (sector & 3)
@@ -158,7 +162,7 @@ def few_lines(addresses, lanes_mask, access_bytes, origin, lines, narrow):
         while before:
             other = lowest_lane(before)
             before &= before - 1
-            other_sector = addresses[other] >> SECTOR_SHIFT
+            other_sector = addresses[unsigned(other)] >> SECTOR_SHIFT
             if other_sector >> 2 == line:
                 near = 1 + (other >> 4 == lane >> 4) + (other >> 3 == run)
                 near_line = max(near_line, near)
@@ -170,12 +174,12 @@ def few_lines(addresses, lanes_mask, access_bytes, origin, lines, narrow):
         lines_16 += near_line < 2
         lines_8 += near_line < 3
         if near_line == 0:
-            lines[found, 0], lines[found, 1] = line - origin, bit
+            lines[unsigned(found), 0], lines[unsigned(found), 1] = line - origin, bit
             found += 1
         else:
             for i in range(found):
-                if lines[i, 0] == line - origin:
-                    lines[i, 1] |= bit
+                if lines[unsigned(i), 0] == line - origin:
+                    lines[unsigned(i), 1] |= bit
     narrow[0], narrow[1], narrow[2], narrow[3] = sectors_8, lines_8, sectors_16, lines_16
     return sectors, found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from perfvec.program.core.bits import unsigned
 from perfvec.program.core.jit import counted
 
 
@@ -13,9 +14,10 @@ def count_executions(token_static, token_memory, window_start, window_weight, nu
     by_static, by_outcome = np.zeros(num_static), np.zeros(num_outcomes)
     for window in range(window_weight.shape[0]):
         for token in range(window_start[window], window_start[window + 1]):
-            by_static[token_static[token]] += window_weight[window]
-            if token_memory[token] >= 0:
-                by_outcome[token_memory[token]] += window_weight[window]
+            by_static[token_static[unsigned(token)]] += window_weight[window]
+            outcome = token_memory[unsigned(token)]
+            if outcome >= 0:
+                by_outcome[unsigned(outcome)] += window_weight[window]
     return by_static, by_outcome
 
 
@@ -26,12 +28,12 @@ def add_up_windows(token_static, token_memory, window_start, by_static, by_outco
     total = np.zeros((window_start.shape[0] - 1, num_units))
     for window in range(total.shape[0]):
         for token in range(window_start[window], window_start[window + 1]):
-            static = token_static[token]
-            outcome = token_memory[token]
+            static, outcome = token_static[unsigned(token)], token_memory[unsigned(token)]
             if outcome < 0:
                 for unit in range(num_units):
                     total[window, unit] += by_static[static, unit]
                 continue
+            rows = by_outcome[unsigned(kind[static]), unsigned(outcome)]
             for unit in range(num_units):
-                total[window, unit] += by_static[static, unit] + by_outcome[kind[static], outcome, unit]
+                total[window, unit] += by_static[static, unit] + rows[unit]
     return total

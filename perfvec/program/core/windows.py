@@ -14,7 +14,7 @@ import numpy as np
 
 from perfvec.program.core import lines as reuse
 from perfvec.program.core import outcomes
-from perfvec.program.core.bits import count_lanes, lowest_lane
+from perfvec.program.core.bits import count_lanes, lowest_lane, unsigned
 from perfvec.program.core.jit import compiled, counted, inlined
 
 MIN_WINDOW = 32  # a window may end at a loop's start once it has as many tokens
@@ -170,13 +170,13 @@ def outcome_code(key, more):
 def _number_of_outcome(outcome_key, outcome_slots, scalars, key, more):
     slot_mask = outcome_slots.shape[0] - 1
     code = outcome_code(key, more)
-    slot = (code >> SLOT_SHIFT) & slot_mask
+    slot = unsigned((code >> SLOT_SHIFT) & slot_mask)
     while outcome_slots[slot] != EMPTY:
         if (outcome_slots[slot] ^ code) >> _TAG_SHIFT == 0:
             number = outcome_slots[slot] & _NUMBER
-            if outcome_key[number, 0] == key and outcome_key[number, 1] == more:
+            if outcome_key[unsigned(number), 0] == key and outcome_key[unsigned(number), 1] == more:
                 return number
-        slot = (slot + 1) & slot_mask
+        slot = unsigned((np.int64(slot) + 1) & slot_mask)
     number = scalars[OUTCOMES]
     outcome_slots[slot] = (code & ~_NUMBER) | number
     outcome_key[number, 0], outcome_key[number, 1] = key, more
@@ -196,9 +196,9 @@ def window_codes(words, num_words):
     """
     code = check = np.int64(0)
     for i in range(num_words):
-        word = np.int64(words[i]) + 1  # so that the number of words counts
-        code += word * _KEYS[0, i]
-        check += word * _KEYS[1, i]
+        word = np.int64(words[unsigned(i)]) + 1  # so that the number of words counts
+        code += word * _KEYS[0, unsigned(i)]
+        check += word * _KEYS[1, unsigned(i)]
     return code, check
 
 
@@ -211,14 +211,16 @@ def end_window(words, windows, sizes, window_slots, stream, scalars, open_words,
     num_words = opened[sub_group, OPEN_WORDS]
     code, check = window_codes(open_words[sub_group], num_words)
     slot_mask = window_slots.shape[0] - 1
-    slot = (code >> SLOT_SHIFT) & slot_mask
+    slot = unsigned((code >> SLOT_SHIFT) & slot_mask)
     number = EMPTY
     while number == EMPTY and window_slots[slot] != EMPTY:
         if (window_slots[slot] ^ code) >> _TAG_SHIFT == 0:
             number = window_slots[slot] & _NUMBER
-            if windows[number, WINDOW_CODE] != code or windows[number, WINDOW_CHECK] != check:
+            found = unsigned(number)
+            if windows[found, WINDOW_CODE] != code or windows[found, WINDOW_CHECK] != check:
                 number = EMPTY
-        slot = (slot + 1) & slot_mask
+        if number == EMPTY:
+            slot = unsigned((np.int64(slot) + 1) & slot_mask)
     if number == EMPTY:
         number = scalars[WINDOWS]
         start = scalars[WORDS]
@@ -226,7 +228,7 @@ def end_window(words, windows, sizes, window_slots, stream, scalars, open_words,
         windows[number, WINDOW_CODE], windows[number, WINDOW_CHECK] = code, check
         sizes[number] = length
         for i in range(num_words):
-            words[start + i] = open_words[sub_group, i]
+            words[unsigned(start + i)] = open_words[unsigned(sub_group), unsigned(i)]
         scalars[WORDS] = start + num_words
         scalars[WINDOWS] = number + 1
     stream[scalars[STREAM]] = (first_sub_group + sub_group) << 32 | number
@@ -283,8 +285,8 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
     # One long function: each array that is handed to another costs seven words on the stack, for every access.
     num_sub_groups = opened.shape[0]
     while scalars[EVENT] < events.shape[0]:
-        segment = np.int64(events[scalars[EVENT], 0])
-        mask = np.int64(events[scalars[EVENT], 1])
+        event = unsigned(scalars[EVENT])
+        segment, mask = np.int64(events[event, 0]), np.int64(events[event, 1])
         if segment == MARK_SUB_GROUP:
             scalars[SUB_GROUP] = mask
             scalars[EVENT] += 1
@@ -304,7 +306,8 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
             reuse.next_group(state, seen, marks, blocks, line_at, places)
             scalars[EVENT] += 1
             continue
-        size, num_sites = segments[segment, SEG_SIZE], segments[segment, SEG_SITES]
+        here = unsigned(segment)
+        size, num_sites = segments[here, SEG_SIZE], segments[here, SEG_SITES]
         lack = lacking(words, window_slots, outcome_slots, stream, scalars, 2 + size // MAX_WINDOW, num_sites)
         if lack != FINISHED:
             return lack
@@ -314,25 +317,25 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
         ):
             return NEEDS_MARKS
         sub = scalars[SUB_GROUP]
-        length = opened[sub, OPEN_LENGTH]
-        if (segments[segment, SEG_HEADER] and length >= MIN_WINDOW) or length + size > MAX_WINDOW:
+        length = opened[unsigned(sub), OPEN_LENGTH]
+        if (segments[here, SEG_HEADER] and length >= MIN_WINDOW) or length + size > MAX_WINDOW:
             end_window(
                 words, windows, sizes, window_slots, stream, scalars, open_words, opened, first_sub_group, sub
             )  # fmt: skip
         lanes = count_lanes(mask)
         first_lane = lowest_lane(mask)
-        for part in range(segments[segment, SEG_PART], segments[segment, SEG_PART_END]):
-            if opened[sub, OPEN_LENGTH] == MAX_WINDOW:
+        for part in range(segments[here, SEG_PART], segments[here, SEG_PART_END]):
+            if opened[unsigned(sub), OPEN_LENGTH] == MAX_WINDOW:
                 end_window(
                     words, windows, sizes, window_slots, stream, scalars, open_words, opened, first_sub_group, sub
                 )
-            num_words = opened[sub, OPEN_WORDS]
-            open_words[sub, num_words] = part << _LANES_SHIFT | lanes
+            num_words = opened[unsigned(sub), OPEN_WORDS]
+            open_words[unsigned(sub), unsigned(num_words)] = part << _LANES_SHIFT | lanes
             num_words += 1
-            for site in range(parts[part, PART_SITE], parts[part, PART_SITE_END]):
-                row = sites[site, SITE_ROW]
-                at = scalars[ROW] + sites[site, SITE_ADDRESS]
-                start = addresses[at, first_lane]
+            for site in range(parts[unsigned(part), PART_SITE], parts[unsigned(part), PART_SITE_END]):
+                row = unsigned(sites[unsigned(site), SITE_ROW])
+                at = unsigned(scalars[ROW] + sites[unsigned(site), SITE_ADDRESS])
+                start = addresses[at, unsigned(first_lane)]
                 space = rows[row, ROW_SPACE]
                 # Where words lie in banks, or interleaved by lane, only the place in a word matters.
                 is_cached = space != LOCAL and space != PRIVATE
@@ -374,10 +377,10 @@ def consume(  # noqa: D417 (arguments that belong together are described togethe
                 if shapes[row, LAST_KEY] != key or shapes[row, LAST_MORE] != more:
                     shapes[row, LAST_KEY], shapes[row, LAST_MORE] = key, more
                     shapes[row, LAST_OUTCOME] = _number_of_outcome(outcome_key, outcome_slots, scalars, key, more)
-                open_words[sub, num_words] = shapes[row, LAST_OUTCOME]
+                open_words[unsigned(sub), unsigned(num_words)] = shapes[row, LAST_OUTCOME]
                 num_words += 1
-            opened[sub, OPEN_WORDS] = num_words
-            opened[sub, OPEN_LENGTH] += parts[part, PART_END] - parts[part, PART_FIRST]
+            opened[unsigned(sub), OPEN_WORDS] = num_words
+            opened[unsigned(sub), OPEN_LENGTH] += parts[unsigned(part), PART_END] - parts[unsigned(part), PART_FIRST]
         scalars[ROW] += num_sites
         scalars[EVENT] += 1
     return FINISHED
@@ -394,15 +397,15 @@ def expand_tokens(words, parts, sites, token_static, token_lanes, token_memory):
     """
     token = at = 0
     while at < words.shape[0]:
-        part, lanes = words[at] >> _LANES_SHIFT, words[at] & ((1 << _LANES_SHIFT) - 1)
+        word = words[unsigned(at)]
+        part, lanes = unsigned(word >> _LANES_SHIFT), word & ((1 << _LANES_SHIFT) - 1)
         at += 1
         first = parts[part, PART_FIRST]
         for row in range(first, parts[part, PART_END]):
-            token_static[token + row - first] = row
-            token_lanes[token + row - first] = lanes
-            token_memory[token + row - first] = NO_MEMORY
+            place = unsigned(token + row - first)
+            token_static[place], token_lanes[place], token_memory[place] = row, lanes, NO_MEMORY
         for site in range(parts[part, PART_SITE], parts[part, PART_SITE_END]):
-            token_memory[token + sites[site, SITE_ROW] - first] = words[at]
+            token_memory[unsigned(token + sites[unsigned(site), SITE_ROW] - first)] = words[unsigned(at)]
             at += 1
         token += parts[part, PART_END] - first
 
