@@ -51,7 +51,7 @@ FREE = (
     Free(field="special_instructions", low=2.0, high=200.0, why="the vendor's library of functions is not public"),
     Free(field="fp64_special_instructions", low=4.0, high=400.0, why="the same"),
     Free(field="l2_atomic_same_line_cycles", low=0.25, high=32.0, why="not published for this device"),
-    Free(field="group_start_cycles", low=20.0, high=4000.0, why="not published for this device"),
+    Free(field="l2_atomics_per_cycle", low=1.0, high=2000.0, why="assumed: one for each sector that the L2 delivers"),
     Free(field="group_dispatch_s", low=2e-11, high=4e-9, why="assumed in the device file: one a cycle"),
     Free(field="dram_latency_s", low=2.5e-7, high=1.2e-6, why="published for one warp on an idle device"),
 )  # fmt: skip
