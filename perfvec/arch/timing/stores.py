@@ -28,11 +28,10 @@ if TYPE_CHECKING:
 
 
 def stored_to_l2(
-    moved: NDArray[np.float64], static: NDArray[np.void], reach: Reach, machines: Machines
+    moved: NDArray[np.float64], workload: Workload, reach: Reach, machines: Machines
 ) -> NDArray[np.float64]:
-    """Sectors of each store that go on to the L2, `(A, M)`; `static` has the row of each access."""
-    is_back = (machines["l1_writes_back"] > 0) | is_space(static, "private")[:, None]
-    return moved * np.where(is_back, reach.misses_l1, 1.0) * machines["counts_stores"]
+    """Sectors of each store that go on to the L2, `(A, M)`."""
+    return moved * _passes_l1(workload, reach, machines) * machines["counts_stores"]
 
 
 def stored_to_dram(
@@ -46,8 +45,22 @@ def stored_to_dram(
         reach: How far accesses reach.
         machines: The configurations.
     """
-    missing = to_l2 * reach.evicts
-    lying = to_l2 * (1.0 - np.minimum(reach.evicts / np.maximum(reach.misses_l1, 1e-300), 1.0)) * reach.evicted
-    room_M = workload.footprint_lines * LINE_BYTES / SECTOR_BYTES - workload.access_executed @ missing
-    once_M = np.clip(room_M / np.maximum(workload.access_executed @ lying, 1.0), 0.0, 1.0)
+    passed = _passes_l1(workload, reach, machines)
+    missing = to_l2 * np.minimum(reach.evicts / np.where(passed > 0, passed, 1.0), 1.0)
+    # Lines of private memory are no part of the launch's footprint.
+    is_shared = ~_is_private(workload)
+    executed = workload.access_executed * is_shared
+    lying = (to_l2 - missing) * is_shared[:, None] * reach.evicted
+    room_M = workload.footprint_lines * LINE_BYTES / SECTOR_BYTES - executed @ missing
+    once_M = np.clip(room_M / np.maximum(executed @ lying, 1.0), 0.0, 1.0)
     return np.where(machines["l2_writes_back"] > 0, missing + lying * once_M, to_l2)
+
+
+def _is_private(workload: Workload) -> NDArray[np.bool_]:
+    return is_space(workload.trace.static[workload.access_static], "private")
+
+
+def _passes_l1(workload: Workload, reach: Reach, machines: Machines) -> NDArray[np.float64]:
+    """Share of what is stored that goes on to the L2, `(A, M)`."""
+    is_back = (machines["l1_writes_back"] > 0) | _is_private(workload)[:, None]
+    return np.where(is_back, reach.misses_l1, 1.0)

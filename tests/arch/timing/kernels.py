@@ -63,6 +63,14 @@ _SOURCES = {
       float x = 0;
       for (int m = 0; m < 64; m++) { s[(i * step + m) & 4095] = x; x += s[(i * step + m + 1) & 4095]; }
       a[get_global_id(0)] = x; }""",
+    "walk": """kernel void k(global const float *a, global float *b, int n) {
+      float sum = 0; int i = get_global_id(0);
+      for (int m = 0; m < n; m++) { sum += a[i * n + m]; b[i * n + m] = sum; } }""",
+    "private": """kernel void k(global const int *a, global int *b, int n) {
+      int s[64]; int i = get_global_id(0), x = a[i];
+      for (int m = 0; m < 64; m++) s[m] = m * x;
+      for (int m = 0; m < n; m++) { x = s[x & 63] + m; s[(x >> 3) & 63] = x; }
+      b[i] = x; }""",
     "nothing": "kernel void k(global int *a) { }",
 }
 # Arguments, global size and local size where a test does not say.
@@ -79,6 +87,16 @@ _LAUNCHES: dict[str, tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]] =
         (64,),
     ),
     "divergent": (("buffer:int32:8192:uniform(0,40)", "buffer:float32:8192:constant(0)"), (8192,), (128,)),
+    "walk": (
+        ("buffer:float32:2097152:uniform(0,1)", "buffer:float32:2097152:constant(0)", "int32:64"),
+        (32_768,),
+        (64,),
+    ),
+    "private": (
+        ("buffer:int32:65536:uniform(0,1000)", "buffer:int32:65536:constant(0)", "int32:50"),
+        (65_536,),
+        (128,),
+    ),
     "tree": (("buffer:float32:65536:uniform(0,1)", "buffer:float32:512:constant(0)"), (65_536,), (128,)),
 }
 
