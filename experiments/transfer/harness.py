@@ -14,7 +14,7 @@ import numpy as np
 
 from experiments.transfer import bilinear, rivals
 from perfvec.files import whole_file
-from perfvec.model.posterior import Design
+from perfvec.model.posterior import Design, DeviceBelief, random_pool
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,12 +92,9 @@ def new_device(
         for seed in seeds:
             factors = bilinear.factorise(known, rank=rank, spread=1.0, seed=seed)
             prior = bilinear.device_prior(factors, facts_MA[others], facts_MA[device])
-            programs = np.exp(factors.log_programs)
-            design = Design(prior, programs, programs, bilinear.MISFIT, kernels=list(map(str, range(num_launches))))
-            planned = [design.choose() for _ in range(min(max(counts), num_launches - 1))]
             order = np.random.default_rng(1000 * seed + device).permutation(num_launches)
             for count in counts:
-                chance, chosen = order[:count], np.array(planned[:count], dtype=np.int64)
+                chance, chosen = order[:count], chosen_rows(factors, prior, count, seed)
                 by_chance = bilinear.calibrated(factors, prior, chance, truth[chance])
                 methods: dict[str, tuple[NDArray[np.int64], Floats]] = {
                     "dot product": (chance, bilinear.log_times_of(factors, by_chance)),
@@ -115,6 +112,16 @@ def new_device(
                     left = np.setdiff1d(np.arange(num_launches), used)
                     found[method, count].append((predicted[left], truth[left]))
     return gathered(found)
+
+
+def chosen_rows(factors: bilinear.Factors, prior: DeviceBelief, count: int, seed: int) -> NDArray[np.int64]:
+    """Launches that the design chooses from a random pool, for what they say of all launches."""
+    programs = np.exp(factors.log_programs)
+    pool = random_pool(len(programs), count, seed=seed)
+    if count == 0:
+        return pool
+    design = Design(prior, programs[pool], programs, bilinear.MISFIT, kernels=list(map(str, pool)))
+    return pool[[design.choose() for _ in range(min(count, len(pool) - 1))]]
 
 
 def gathered(

@@ -83,13 +83,36 @@ def unseen(
     }
 
 
+def fill_cells(features: Floats, seen: Floats, seed: int) -> bilinear.Factors:
+    """Programs and devices from some cells; rank, and whether features say anything, by a share of these left out."""
+    kernel, scale = bilinear.choose_kernel(features, seen)
+    gram = kernel.between(features, features) + kernel.own * np.eye(len(features))
+    inner = np.random.default_rng(seed + 100).random(seen.shape) < _HIDDEN / 2
+    left = np.where(inner, np.nan, seen)
+    judged = inner & ~np.isnan(seen)
+    best: tuple[float, int, bool] | None = None
+    for rank in (ENCODER_RANK, RANK):
+        for has_features in (False, True):
+            factors = _fit_cells(left, rank, seed, scale, gram if has_features else None)
+            told = np.logaddexp.reduce(factors.log_programs[:, None] + factors.log_devices[None], axis=-1)
+            error = float(np.median(np.abs(told - seen)[judged]))
+            if best is None or error < best[0]:
+                best = (error, rank, has_features)
+    assert best is not None
+    return _fit_cells(seen, best[1], seed, scale, gram if best[2] else None)
+
+
+def _fit_cells(seen: Floats, rank: int, seed: int, scale: float, gram: Floats | None) -> bilinear.Factors:
+    return bilinear.factorise(seen, rank=rank, spread=1.0 if gram is None else scale, seed=seed, prior_NN=gram)
+
+
 def random_cells(features: Floats, log_times: Floats, facts: Floats) -> dict[str, dict[str, float]]:
     """A share of all cells hidden."""
     told: dict[str, list[tuple[Floats, Floats]]] = {}
     for seed in SEEDS:
         hidden = np.random.default_rng(seed).random(log_times.shape) < _HIDDEN
         seen = np.where(hidden, np.nan, log_times)
-        factors = bilinear.factorise(seen, rank=ENCODER_RANK, spread=1.0, seed=seed)
+        factors = fill_cells(features, seen, seed)
         launch = np.nanmean(seen - np.nanmean(seen, axis=0), axis=1)
         methods = {
             "dot product": np.logaddexp.reduce(factors.log_programs[:, None] + factors.log_devices[None], axis=-1),

@@ -262,7 +262,18 @@ def conformal_scores(
         exact = exact_belief(known.model.devices.row(name))
         for group, at in ((name, exact), (DATASHEET, prior), (CALIBRATED, belief)):
             scores[Footing(group=group, type=kind)].append(_scores(at, asked, new))
-    return {footing: _thinned(parts) for footing, parts in scores.items()}
+    return {
+        footing: _no_narrower_than_normal(_thinned(parts)) if footing.group == DATASHEET else _thinned(parts)
+        for footing, parts in scores.items()
+    }
+
+
+def _no_narrower_than_normal(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores of devices taken for new, at least as far out as the Gaussian's: their starts have seen their times."""
+    from scipy.stats import norm
+
+    normal = norm.ppf((np.arange(len(scores)) + 0.5) / len(scores))
+    return np.where(normal < 0, np.minimum(scores, normal), np.maximum(scores, normal))
 
 
 def calibrated(
