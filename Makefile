@@ -6,11 +6,14 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint const
 
 .PHONY: demo test check bench bench-trace bench-timing bench-sampling bench-corpus bench-calibrate bench-model conformance opencl piglit clean
 
+DEMO_DEVICES := h200 xeon-16core-pocl h100 a100 l40 rtx-4090 rtx-3090 v100 t4 gtx-1080-ti amd-mi250x amd-rx-6900-xt intel-hd-530
+
 # A matrix product that was measured on two devices, so that the prediction has something to stand beside.
 demo: $(VENV)/installed
 	@$(BIN)/perfvec predict traces/dense/gemm.cl --kernel gemm_tiled --global 1024,1024 --local 16,16 --define TILE=16 \
 	  --arg 'buffer:float32:524288:uniform(-1,1)' --arg 'buffer:float32:524288:uniform(-1,1)' \
-	  --arg 'buffer:float32:1048576:constant(0)' --arg int32:1024 --arg int32:1024 --arg int32:512
+	  --arg 'buffer:float32:1048576:constant(0)' --arg int32:1024 --arg int32:1024 --arg int32:512 \
+	  $(DEMO_DEVICES:%=--device %)
 
 test: $(VENV)/installed-dev opencl
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
