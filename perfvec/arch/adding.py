@@ -7,6 +7,7 @@ they run and what memory they have is given. The sources of the file say which i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -78,8 +79,8 @@ def nearest_device(spec: Specification, devices: Mapping[str, Device]) -> Device
         raise DeviceError(f"no device file of type {spec.type!r} to start from; write archs/{spec.name}.toml by hand")
 
     def distance(device: Device) -> tuple[bool, bool, int, float]:
-        words = {word for word in spec.architecture.lower().split() if word}
-        is_other_family = not words & set(device.architecture.lower().split())
+        given, its_own = _family(spec.architecture), _family(device.architecture)
+        is_other_family = given not in its_own and its_own not in given
         return (
             device.vendor != spec.vendor,
             is_other_family,
@@ -88,6 +89,11 @@ def nearest_device(spec: Specification, devices: Mapping[str, Device]) -> Device
         )
 
     return min(same, key=distance)
+
+
+def _family(architecture: str) -> str:
+    """An architecture's name without what tables write differently: "RDNA 2.0" and "RDNA2" are one."""
+    return re.sub(r"\.0|[^a-z0-9]", "", architecture.lower())
 
 
 def scaled_device(spec: Specification, like: Device) -> Device:

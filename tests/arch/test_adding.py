@@ -52,6 +52,8 @@ def test_the_nearest_device_is_of_the_same_vendor_and_family():
     spec = Specification(name="x", vendor="nvidia", type="gpu", architecture="Ampere", year=2021, compute_units=46)
     near = nearest_device(spec, devices)
     assert near.vendor == "nvidia" and "Ampere" in near.architecture
+    rdna = Specification(name="x", vendor="amd", type="gpu", architecture="RDNA 2.0", year=2021, compute_units=28)
+    assert nearest_device(rdna, devices).architecture == "RDNA2"
     assert nearest_device(Specification(name="x", vendor="intel", type="cpu"), devices).type == "cpu"
     with pytest.raises(DeviceError, match="no device file of type 'abacus'"):
         nearest_device(Specification(name="x", vendor="intel", type="abacus"), devices)
