@@ -28,7 +28,6 @@ from perfvec.apply.options import (
     DevicesOptions,
     EvaluateOptions,
     MeasureOptions,
-    MeasureSuitesOptions,
     PredictOptions,
     Several,
     SimulateOptions,
@@ -40,7 +39,6 @@ from perfvec.errors import ConfigError, PerfVecError
 from perfvec.report.output import Output, stdout_kept_clean
 
 if TYPE_CHECKING:
-    from perfvec.arch.opencl import LiveDevice
     from perfvec.corpus.inference import InferredLaunch
     from perfvec.launch import Launch
     from perfvec.report.progress import OnProgress
@@ -254,27 +252,6 @@ def measure(options: MeasureOptions, output: Output) -> None:
         _show(measured_table(time), output)
 
 
-def measure_suites(options: MeasureSuitesOptions, output: Output) -> None:
-    """Time suites."""
-    from perfvec.apply.measuring import measure_suites as run_campaign
-    from perfvec.apply.tables import campaign_table
-    from perfvec.arch.opencl import choose_device
-    from perfvec.corpus.suite import load_suites
-
-    _check_folder(options.output)
-    device: LiveDevice = choose_device(options.opencl_device)
-    with _progress(output) as on_progress:
-        summary = run_campaign(
-            options.output,
-            device,
-            total_budget_s=options.seconds,
-            limit=options.limit,
-            launches=load_suites(options.suites),
-            on_progress=on_progress,
-        )
-    _show(campaign_table(summary, options.output), output)
-
-
 def train(options: TrainOptions, output: Output) -> None:
     """Train a model."""
     from perfvec.apply.tables import evaluation_table, training_table
@@ -478,7 +455,6 @@ COMMANDS: dict[str, Command] = {
     "calibrate": Command(options=CalibrateOptions, function=calibrate),
     "calibration-set": Command(options=CalibrationSetOptions, function=calibration_set),
     "measure": Command(options=MeasureOptions, function=measure),
-    "measure-suites": Command(options=MeasureSuitesOptions, function=measure_suites),
     "train": Command(options=TrainOptions, function=train),
     "evaluate": Command(options=EvaluateOptions, function=evaluate),
     # Two words: a command of a group.

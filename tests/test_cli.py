@@ -329,16 +329,15 @@ def test_measure(capsys: pytest.CaptureFixture[str]):
     assert record["num_repeats"] >= 1
 
 
-def test_measure_suites_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+def test_measuring_suites_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     suites(tmp_path / "suites", sizes=(256,))
-    args = ["measure-suites", "-o", str(tmp_path / "t.h5"), "--suites", str(tmp_path / "suites")]
+    args = ["corpus", "measure", str(tmp_path / "suites"), "--out", str(tmp_path / "t.h5"), "--workers", "1", "--json"]
     args += ["--opencl-device", str(live_pocl().number)]
-    code, out, _ = run(capsys, *args, "--limit", "3")
+    code, out, _ = run(capsys, *args, "--launches", "3")
     assert code == 0
-    assert "launches measured      3" in out
+    assert json.loads(out)["num_measured"] == 3
     _, out, _ = run(capsys, *args)
-    assert "launches measured      1" in out
-    assert "known before           3" in out
+    assert (json.loads(out)["num_measured"], json.loads(out)["num_known"]) == (1, 3)
     assert len(MeasuredTable.load(tmp_path / "t.h5").digests) == 4
 
 
@@ -459,7 +458,7 @@ def test_bad_input_gives_one_message(capfd: pytest.CaptureFixture[str], tmp_path
         (predict("future.h5"), "future.h5 has perfvec-trace format version 99; this release reads 2. Upgrade perfvec"),
         (("trace", "tiny.cl", *SCALE, "-o", "absent/out.h5"), "the folder absent does not exist; create it first"),
         (("measure", "tiny.cl", *SCALE, "--opencl-device", "99"), "there is no OpenCL device 99; found:"),
-        (("measure-suites", "-o", "absent/t.h5"), "the folder absent does not exist"),
+        (("corpus", "measure", "--suites", "-o", "absent/t.h5"), "the folder absent does not exist"),
         (("train", "--config", "absent.yaml"), "cannot read configuration absent.yaml"),
         (("evaluate", "--model", "absent"), "there is no model file at absent"),
         (("corpus", "infer", "absent.cl"), "cannot read kernel source absent.cl"),
@@ -591,7 +590,7 @@ def test_corpus_commands_refuse_bad_input(capsys: pytest.CaptureFixture[str], tm
         (("corpus", "describe", path), "does not exist"),
         (("corpus", "describe", "--check"), "--sample and --check need a FILE"),
         (("corpus", "measure"), "give either a corpus file or --suites"),
-        (("corpus", "measure", "--suites"), "--suites needs --out FILE"),
+        (("corpus", "measure", "--suites"), "suites need --out FILE"),
         (("corpus", "measure", path), "does not exist"),
         (("corpus", "measure", path, "--budget", "soon"), "--budget 'soon' is no time over 0; write for example 540"),
         (("corpus", "balance", path, "--device", "h200", "-o", "no/x.h5"), "the folder no does not exist"),

@@ -118,21 +118,21 @@ def target_of(corpus: Path | None, table: Path | None, *, is_suites: bool) -> Ab
     """What a command line asks for.
 
     Args:
-        corpus: File of a corpus.
+        corpus: File of a corpus, or a folder of suites.
         table: The table; beside the corpus where it is None.
-        is_suites: The suites instead.
+        is_suites: The shipped suites instead.
 
     Raises:
-        ConfigError: Neither or both are asked for, or the suites without a table.
+        ConfigError: Neither or both are asked for, or suites without a table.
         FormatError: A file is damaged, or they do not belong together.
     """
     if is_suites == (corpus is not None):
         raise ConfigError("give either a corpus file or --suites")
-    if corpus is not None:
+    if corpus is not None and not corpus.is_dir():
         return CorpusTarget(Corpus.load(corpus), table or times_path(corpus))
     if table is None:
-        raise ConfigError("--suites needs --out FILE, such as --out traces/measured/nvidia-h200.h5")
-    return SuiteTarget(load_suites(), table)
+        raise ConfigError("suites need --out FILE, such as --out traces/measured/nvidia-h200.h5")
+    return SuiteTarget(load_suites(corpus), table)
 
 
 @final
@@ -268,6 +268,7 @@ class MeasureSummary:
         launches_per_s: Measured a second of that.
         busy_share: Share of the wall time in which the device ran launches.
         turn_share: Share in which a worker had the device for itself.
+        worker_shares: Shares of the time of all workers, by what they did besides their turns.
         share_under_10_us: Of all times on the device in the table.
         share_over_1_ms: Likewise.
     """
@@ -287,6 +288,7 @@ class MeasureSummary:
     launches_per_s: float
     busy_share: float
     turn_share: float
+    worker_shares: dict[str, float]
     share_under_10_us: float
     share_over_1_ms: float
 
@@ -381,6 +383,9 @@ def measure(
         launches_per_s=report.num_measured / report.wall_s,
         busy_share=report.busy_s / report.wall_s,
         turn_share=report.turn_s / report.wall_s,
+        worker_shares={
+            what: spent_s / (report.wall_s * report.num_workers) for what, spent_s in report.worker_s.items()
+        },
         share_under_10_us=float(np.mean(values < 10e-6)),
         share_over_1_ms=float(np.mean(values > 1e-3)),
     )

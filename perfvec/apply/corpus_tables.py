@@ -123,6 +123,7 @@ def measured_table(summary: MeasureSummary) -> Table:
         ("wall time", format_time(summary.wall_s)),
         ("device ran launches", format_percent(summary.busy_share)),
         ("device in a turn", format_percent(summary.turn_share)),
+        ("processes", ", ".join(f"{what} {format_percent(share)}" for what, share in summary.worker_shares.items())),
         ("processes replaced", str(summary.num_restarts)),
         ("under 10 µs", format_percent(summary.share_under_10_us)),
         ("over 1 ms", format_percent(summary.share_over_1_ms)),

@@ -100,7 +100,7 @@ def make_dataset(
     if not entries:
         raise ModelError(
             f"no launch of the suites was measured on {', '.join(names) or 'any known device'}; measure some with "
-            "perfvec measure-suites, into the folder of measured times"
+            "perfvec corpus measure --suites, into the folder of measured times"
         )
     store = FeatureCache.open() if cache is None else cache
     named = [(entry.name, entry.launch) for entry in entries]

@@ -295,27 +295,6 @@ class MeasureOptions:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureSuitesOptions:
-    """Time the launches of the suites on an OpenCL device of this machine, into a table that may grow in many runs."""
-
-    output: Annotated[Path, _option(metavar="PATH", short="-o", hint="(required)")]
-    """Table of measured times, such as traces/measured/NAME.h5. Launches that it has are not timed again."""
-
-    seconds: Annotated[float, _option(metavar="S", hint=None)] = 540.0
-    """Wall time after which no further launch is begun."""
-
-    opencl_device: Annotated[int | None, _option(metavar="N")] = None
-    """Number of the OpenCL device; the first GPU, else accelerator or CPU, unless given."""
-
-    limit: Annotated[int | None, _option(metavar="N")] = None
-    """Most launches to time."""
-
-    suites: Annotated[Path | None, _option(metavar="FOLDER")] = None
-    """Folder of suites instead of the shipped ones."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainOptions:
     """Train a model on the measured launches, as a configuration file says."""
 
@@ -413,13 +392,13 @@ class CorpusMeasureOptions:
     """Time the launches of a corpus, or of the suites, on an OpenCL device of this machine, in one run or many."""
 
     file: Annotated[tyro.conf.Positional[Path | None], _option(metavar="FILE")] = None
-    """A corpus, as perfvec corpus build writes it."""
+    """A corpus, as perfvec corpus build writes it, or a folder of suites."""
 
     output: Annotated[Path | None, _option("out", "FILE", short="-o")] = None
     """Table of times; a run goes on with what it lacks. FILE.times.h5 beside FILE.h5 unless given."""
 
     suites: Annotated[bool, _option()] = False
-    """The launches of the suites instead of a corpus, into a table such as traces/measured/NAME.h5."""
+    """The shipped suites instead of a corpus, into a table such as traces/measured/NAME.h5."""
 
     budget: Annotated[str, _option(metavar="T", hint=None)] = "9m"
     """Wall time after which no launch is begun, such as 540, 540s or 9m."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from perfvec.apply.calibrating import CalibrationResult
     from perfvec.apply.devices import DeviceEntry
     from perfvec.apply.evaluating import EvaluationRow
-    from perfvec.apply.measuring import CampaignSummary
     from perfvec.apply.predicting import Prediction
     from perfvec.apply.training import TrainingResult
     from perfvec.arch.measured import MeasuredTime
@@ -164,23 +163,6 @@ def evaluation_table(rows: Sequence[EvaluationRow], *, title: str = "") -> Table
         ),
         title=title,
     )
-
-
-def campaign_table(summary: CampaignSummary, path: Path) -> Table:
-    """What a measuring campaign came to."""
-    rows = [
-        ("device", summary.device),
-        ("launches measured", str(summary.num_measured)),
-        ("known before", str(summary.num_known)),
-        ("failed", str(summary.num_failed)),
-        ("left for another time", str(summary.num_left)),
-        ("kernels with a time", f"{summary.num_kernels} of {summary.num_all_kernels}"),
-        ("wall time", format_time(summary.wall_s)),
-        ("device busy", format_percent(summary.busy_share)),
-        ("table", str(path) if path.exists() else "not written: nothing was measured"),
-    ]
-    rows.extend((f"failed: {kind}", f"{count}, such as {example}") for kind, count, example in summary.failures)
-    return Table(columns=(Column(title="campaign"), Column(title="")), rows=tuple(rows))
 
 
 def training_table(result: TrainingResult) -> Table:

@@ -13,8 +13,8 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 NEVER_ENDS = "runs past the watchdog"
 CRASHES = "ends its process"
 SILENT = "no answer from its process"
+TOO_LARGE = "work-group too large for the kernel's registers"
 # What went wrong, by error; the first that fits.
 REASONS: tuple[tuple[type[PerfVecError], str], ...] = (
     (SourceError, "does not compile"),
@@ -117,19 +118,23 @@ class CampaignReport:
         num_measured: Launches measured.
         failures: Launches that could not be timed, by reason.
         num_left: Launches that the budget left out.
+        num_workers: Workers at a time, at most.
         num_restarts: Workers that were replaced because a launch ended or hung them.
         wall_s: How long it took.
         busy_s: Of that, the device ran launches.
         turn_s: Of that, a worker had the device for itself: also restoring buffers, and the way there and back.
+        worker_s: What the workers spent, by what they did: "compiling", "contents", "waiting" for a turn.
     """
 
     num_measured: int
     failures: Counter[str]
     num_left: int
+    num_workers: int
     num_restarts: int
     wall_s: float
     busy_s: float
     turn_s: float
+    worker_s: dict[str, float]
 
 
 Kind: TypeAlias = Literal["ready", "begin", "outcome", "over", "idle", "broken"]
@@ -145,6 +150,7 @@ class Message:
         row: Of the launch.
         outcome: Of the launch.
         busy_s: Time in the turn in which the device ran launches.
+        spent_s: What the worker spent since its last turn, by what it did.
         cause: Why it cannot work.
     """
 
@@ -152,6 +158,7 @@ class Message:
     row: int = -1
     outcome: Outcome | None = None
     busy_s: float = 0.0
+    spent_s: Mapping[str, float] = field(default_factory=dict)
     cause: str = ""
 
 
@@ -164,6 +171,8 @@ def reason_of(failure: FailedLaunch) -> str:
     name = failure.reason.partition(":")[0]
     if name in (NEVER_ENDS, CRASHES, SILENT):
         return name
+    if "INVALID_WORK_GROUP_SIZE" in failure.reason:
+        return TOO_LARGE
     return next((words for kind, words in REASONS if _is_a(name, kind)), UNEXPECTED)
 
 
@@ -280,6 +289,7 @@ class _Crew:
         self._workers: list[_Worker] = []
         self._total = sum(len(job.rows) for job in jobs)
         self._failures: Counter[str] = Counter()
+        self._worker_s: defaultdict[str, float] = defaultdict(float)
         self._num_measured = self._num_restarts = self._num_fruitless = 0
         self._busy_s = self._turn_s = self._turn_began_s = 0.0
 
@@ -297,10 +307,12 @@ class _Crew:
             num_measured=self._num_measured,
             failures=self._failures,
             num_left=self._total - self._num_measured - num_failed,
+            num_workers=self._num_workers,
             num_restarts=self._num_restarts,
             wall_s=time.perf_counter() - begun,
             busy_s=self._busy_s,
             turn_s=self._turn_s,
+            worker_s=dict(self._worker_s),
         )
 
     def _is_late(self) -> bool:
@@ -367,6 +379,8 @@ class _Crew:
             worker.state = "resting"
             self._turn_ends()
             self._busy_s += message.busy_s
+            for what, spent_s in message.spent_s.items():
+                self._worker_s[what] += spent_s
         elif message.kind == "idle":
             worker.state, worker.job = "idle", None
         elif message.kind == "broken":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -66,6 +67,7 @@ class _Worker:
         self._session = Session(plan.device, plan.protocol, is_warm=False, on_run=on_run)
         self._cache = ContentCache(plan.host_bytes // 2)
         self._is_lost = False
+        self._spent_s: defaultdict[str, float] = defaultdict(float)
 
     def serve(self) -> None:
         """Warm the device up, then do jobs."""
@@ -82,12 +84,24 @@ class _Worker:
 
     def _in_turn(self, action: Callable[[], None]) -> None:
         """Do something while the device is ours."""
-        self._connection.send(Message(kind="ready"))
-        self._connection.recv()
+        with self._spending("waiting"):
+            self._connection.send(Message(kind="ready"))
+            self._connection.recv()
         before = self._session.busy_s
         action()
-        self._connection.send(Message(kind="over", busy_s=self._session.busy_s - before))
+        busy_s = self._session.busy_s - before
+        self._connection.send(Message(kind="over", busy_s=busy_s, spent_s=dict(self._spent_s)))
+        self._spent_s.clear()
         self._connection.recv()
+
+    @contextmanager
+    def _spending(self, what: str) -> Iterator[None]:
+        """Note what the time of the block went into."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._spent_s[what] += time.perf_counter() - begun
 
     # ---- preparing ----------------------------------------------------------------------------------------------
 
@@ -128,12 +142,15 @@ class _Worker:
 
     def _prepare(self, launch: Launch) -> Mapping[int, HostBuffer]:
         self._session.check_memory(launch)
-        self._session.compile(launch)
-        contents = self._cache.contents(launch)
-        if self._plan.is_in_rounds:  # a CPU: its memory is the host's, and PoCL compiles when a kernel first runs
-            self._session.rehearse(launch, contents)
-        else:
-            self._session.stage(contents, most_bytes=self._plan.device_bytes // 2)
+        with self._spending("compiling"):
+            self._session.compile(launch)
+        with self._spending("contents"):
+            contents = self._cache.contents(launch)
+            if not self._plan.is_in_rounds:  # the memory of a CPU is the host's
+                self._session.stage(contents, most_bytes=self._plan.device_bytes // 2)
+        if self._plan.is_in_rounds:
+            with self._spending("compiling"):  # PoCL does it when a kernel first runs
+                self._session.rehearse(launch, contents)
         return contents
 
     # ---- measuring ----------------------------------------------------------------------------------------------

@@ -61,8 +61,9 @@ class FakeCampaign:
             raise self.error
         num_failed = sum(failures.values())
         return CampaignReport(
-            num_measured=len(done) - num_failed, failures=failures, num_left=len(pairs) - len(done), num_restarts=0,
-            wall_s=2.0, busy_s=1.0, turn_s=1.5,
+            num_measured=len(done) - num_failed, failures=failures, num_left=len(pairs) - len(done), num_workers=4,
+            num_restarts=0,
+            wall_s=2.0, busy_s=1.0, turn_s=1.5, worker_s={"compiling": 2.0},
         )  # fmt: skip
 
 
@@ -101,6 +102,7 @@ def test_failures_are_counted_with_an_example(tmp_path: Path, corpus: Corpus, fa
     summary = measure(CorpusTarget(corpus, tmp_path / "t.h5"), GPU)
     assert summary.failures == {"does not compile": 2}
     assert summary.examples["does not compile"].endswith(": SourceError: no\nmore")
+    assert summary.worker_shares == {"compiling": 0.25}
     assert summary.busy_share == 0.5 and summary.turn_share == 0.75 and summary.launches_per_s == 11.0
 
 
@@ -179,7 +181,7 @@ def test_what_is_asked_for_must_be_clear(tmp_path: Path, corpus: Corpus):
     for arguments in ((None, None, False), (tmp_path / "c.h5", None, True)):
         with pytest.raises(ConfigError, match="give either a corpus file or --suites"):
             target_of(arguments[0], arguments[1], is_suites=arguments[2])
-    with pytest.raises(ConfigError, match="--suites needs --out FILE"):
+    with pytest.raises(ConfigError, match="suites need --out FILE"):
         target_of(None, None, is_suites=True)
     assert target_of(tmp_path / "c.h5", None, is_suites=False).path == tmp_path / "c.times.h5"
     CorpusTimes(corpus_digest="another").save(tmp_path / "c.times.h5")

@@ -71,6 +71,8 @@ def test_every_launch_has_one_outcome_and_failures_are_counted_by_reason():
     assert (report.num_measured, report.num_left) == (3, 0)
     assert report.num_restarts >= 2
     assert 0 < report.busy_s < report.turn_s < report.wall_s
+    assert {"compiling", "contents", "waiting"} == report.worker_s.keys()
+    assert 0 < sum(report.worker_s.values()) < report.wall_s
 
 
 def test_several_workers_share_the_jobs():
@@ -122,6 +124,7 @@ def test_a_silent_worker_is_replaced():
         ("FormatError: x", "the device's timer does not resolve it"),
         ("KeyError: 3", "another error"),
         (f"{CRASHES}: exit code -11", CRASHES),
+        ("OpenCLError: clEnqueueNDRangeKernel failed: INVALID_WORK_GROUP_SIZE", campaign.TOO_LARGE),
     ],
 )
 def test_reasons_are_few(text: str, reason: str):
