@@ -39,6 +39,7 @@ from perfvec.errors import ConfigError, PerfVecError
 from perfvec.report.output import Output, stdout_kept_clean
 
 if TYPE_CHECKING:
+    from perfvec.arch.opencl import LiveDevice
     from perfvec.corpus.inference import InferredLaunch
     from perfvec.launch import Launch
     from perfvec.report.progress import OnProgress

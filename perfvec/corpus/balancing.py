@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 BINS_PER_DECADE = 6
 _OUTLIER_RANGES = 1.5
 # Candidates drawn for each launch that is wanted, before bins that no kernel reaches are given up.
-_CANDIDATES = 12
+_CANDIDATES = 6
 _BATCH = 512
 _LEAST_TIMES = 40
 _FOLDS = 5
