@@ -44,10 +44,11 @@ def plot_histograms(path: Path, panels: Sequence[Panel]) -> None:
         ConfigError: matplotlib is not installed, or does not know the format.
         FormatError: The folder does not exist.
     """
-    rows = -(-len(panels) // _COLUMNS)
-    figure, suffix = _figure(path, (_PANEL_INCHES[0] * _COLUMNS, _PANEL_INCHES[1] * rows))
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, suffix = _figure(path, (_PANEL_INCHES[0] * columns, _PANEL_INCHES[1] * rows))
     for place, panel in enumerate(panels):
-        axes: Any = figure.add_subplot(rows, _COLUMNS, place + 1)
+        axes: Any = figure.add_subplot(rows, columns, place + 1)
         _draw(axes, panel)
         if place == 0:
             axes.legend(fontsize=8)
