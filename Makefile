@@ -32,7 +32,7 @@ bench-trace: $(VENV)/installed
 
 # The timing model, 128 devices at once on one core.
 bench-timing: $(VENV)/installed
-	$(BIN)/python experiments/bench/timing.py
+	$(BIN)/python -m experiments.bench.timing
 
 bench-sampling: $(VENV)/installed
 	$(BIN)/python experiments/bench/sampling.py

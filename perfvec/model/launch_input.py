@@ -70,7 +70,7 @@ class FeatureSchema:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchInput:
-    """One launch as the model sees it. Tokens that look alike share a row: a launch has some twenty times fewer rows.
+    """One launch as the model sees it. Tokens that look alike share a row: there are far fewer rows.
 
     Attributes:
         schema: Names of all columns.
