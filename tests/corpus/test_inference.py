@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from perfvec.corpus.inference import infer_launches
@@ -139,3 +143,38 @@ def test_reasons_can_be_read():
         "reads byte 4*get_global_id(0) (line 1)",
         "lets all work-items do n - 1 > get_global_id(0) (line 1)",
     ]
+
+
+ROWS = """
+__kernel void rows(__global const float* values, __global const int* first, const int num_rows, const int width,
+                   __global float* out) {
+  int lane = get_local_id(0) % width;
+  int row = get_group_id(0) * (get_local_size(0) / width) + get_local_id(0) / width;
+  if (row < num_rows) {
+    float sum = 0;
+    for (int at = first[row] + lane; at < first[row + 1]; at += width) sum += values[at];
+    if (lane == 0) out[row] = sum;
+  }
+}
+"""
+_INFER_ROWS = (
+    "import sys; from perfvec.corpus.inference import infer_launches; "
+    "print(infer_launches(sys.stdin.read(), 'rows', global_size=4096)[0].launch.recipe()['args'])"
+)
+
+
+def test_every_process_infers_the_same(front_end: None):
+    """Two divisions could decide `width`; which is looked at first must not follow from Python's hashes of texts."""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", _INFER_ROWS],
+            input=ROWS,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2", "3")
+    }
+    assert len(told) == 1
+    assert "int32:16" in told.pop()  # about the square root of the work-group's 256

@@ -6,9 +6,11 @@ the result of an operation that no polynomial expresses, such as a remainder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from hashlib import blake2b
 from numbers import Rational
 from typing import TypeAlias, final
 
@@ -95,9 +97,9 @@ class Polynomial:
         return len(self.terms) > MAX_TERMS
 
     @property
-    def atoms(self) -> frozenset[Atom]:
-        """The atoms in its products."""
-        return frozenset(atom for product in self.terms for atom in product)
+    def atoms(self) -> KeysView[Atom]:
+        """The atoms in its products: a set, in the order of its terms, which is the same in every process."""
+        return dict.fromkeys(atom for product in self.terms for atom in product).keys()
 
     def split(self, atom: Atom) -> tuple[Polynomial, Polynomial]:
         """The factor of an atom, and the terms without it; its powers count as part of the factor."""
@@ -128,8 +130,16 @@ class Polynomial:
         return total + Polynomial(kept)
 
 
-def _sort_key(atom: Atom) -> tuple[str, int]:
-    return atom.kind, hash(atom.key)
+@lru_cache(maxsize=1 << 14)
+def _sort_key(atom: Atom) -> tuple[str, bytes]:
+    """By content: Python's own hashes of texts differ between processes, and with them what is inferred."""
+    parts = [sorted(_terms(part)) if isinstance(part, Polynomial) else part for part in atom.key]
+    return atom.kind, blake2b(repr(parts).encode(), digest_size=8).digest()
+
+
+def _terms(polynomial: Polynomial) -> Iterator[tuple[tuple[tuple[str, bytes], ...], str]]:
+    for product, coefficient in polynomial.terms.items():
+        yield tuple(map(_sort_key, product)), str(coefficient)
 
 
 def _product(left: Monomial, right: Monomial) -> Monomial:

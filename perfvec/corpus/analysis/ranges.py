@@ -278,7 +278,7 @@ class Ranges:
 
     def _box(self, polynomial: Polynomial, guards: Sequence[Guard]) -> Box:
         """Ranges of the atoms, made smaller by what the guards say of one when the others are known."""
-        atoms = set(polynomial.atoms).union(*(guard.polynomial.atoms for guard in guards))
+        atoms = dict.fromkeys(atom for p in (polynomial, *(guard.polynomial for guard in guards)) for atom in p.atoms)
         box = {atom: self.atom_range(atom) for atom in sorted(atoms, key=by_kind)}
         for _ in range(_ROUNDS):
             before = dict(box)
