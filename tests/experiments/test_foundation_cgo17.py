@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.foundation.cgo17 import main
+from experiments.foundation.cgo17 import TABLE, main
 from experiments.foundation.cgo17_accuracy import compare, evaluate, measured_launches
 from experiments.foundation.cgo17_launches import (
     EVERY_ASK,
@@ -29,11 +29,13 @@ from perfvec.apply.feature_cache import FeatureCache
 from perfvec.apply.splits import Holdout
 from perfvec.apply.trace_cache import TraceCache
 from perfvec.arch.measured import MeasuredTable
-from perfvec.corpus.outside import OutsideSource
+from perfvec.corpus.outside import OutsideSource, load_sources
 from perfvec.corpus.suite import SuiteLaunch
 from perfvec.errors import FormatError, LaunchError, ModelError
 from tests.apply.tiny import measured_table, suites, tiny_model
 from tests.arch.test_session import live_pocl
+from tests.opencl import oclgrind_device, shared_file
+from tests.program.cgo17 import SOURCES as DATA_SET
 
 DOUBLE = "__kernel void twice(__global float* a, const int n) { int i = get_global_id(0); if (i < n) a[i] *= 2; }"
 POWER = """
@@ -69,8 +71,6 @@ def entries(front_end_once: None) -> list[SuiteLaunch]:
 
 @pytest.fixture(scope="module")
 def front_end_once() -> None:
-    from tests.opencl import oclgrind_device
-
     oclgrind_device()
 
 
@@ -234,3 +234,21 @@ def test_the_command_line_makes_and_times_launches(tmp_path: Path, front_end: No
     assert all(time.name.startswith("cgo17/d.twice/-/2^") for time in times)
     assert main(["measure", str(tmp_path), str(tmp_path / "t.h5")]) == 2
     assert "write the folder again" in capsys.readouterr().err
+
+
+def test_the_measured_launches_are_those_of_the_data_set(front_end: None):
+    """Of every sixteenth source; `evaluate` takes all, and names what is missing."""
+    if not TABLE.is_file():
+        pytest.skip(f"{TABLE.name} is not there: it is made on an H200")
+    sources = load_sources(shared_file(DATA_SET))[::16]
+    table = MeasuredTable.load(TABLE)
+    begin = tuple(f"cgo17/{source.name}." for source in sources)
+    asked = MeasuredTable(times=tuple(time for time in table.times if time.name.startswith(begin)))
+    measured = measured_launches(sources, asked)
+    assert len(measured.entries) >= 20
+    assert measured.missing == {}
+
+
+def test_a_table_that_is_not_there_is_an_error_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", "--table", str(tmp_path / "none.h5")]) == 2
+    assert "none.h5" in capsys.readouterr().err
