@@ -1,7 +1,9 @@
-"""The counted coordinates: what a launch uses, in units, and what a device charges for each, in seconds per unit.
+"""The resources: what a launch uses, in units, and what a device charges for each, in seconds per unit.
 
-They are the first coordinates of every program vector and of every device vector, in this order. The program side
-counts them from a trace; the architecture side starts them from a datasheet. Both know only the names below.
+They are the first coordinates of every program vector and of every device vector, in this order. The first of them are
+counted: the program side counts them from a trace, the architecture side prices them from a datasheet. The others are
+timed: how long the launch would take on a few archetypes, by the timing model, cause by cause. A device that is twice
+as fast as an archetype in one respect charges half a second for a second of that cause.
 """
 
 from __future__ import annotations
@@ -9,19 +11,64 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Bumped whenever a resource is added, dropped or counted differently: a stored vector is refused on a mismatch.
-RESOURCES_VERSION = 3
+RESOURCES_VERSION = 4
 # Numbers of resident sub-groups at which a launch's parallelism is probed (see `issue_per_slot_*`): a fraction of
 # one compute unit, a small device, a large one, more than any device holds.
 SLOT_LADDER = (16, 256, 2048, 16384)
+# Where the timing model says that time goes.
+CAUSES = (
+    "issue",  # schedulers and arithmetic pipes are busy
+    "dependence",  # a sub-group waits for arithmetic results
+    "local",  # local memory: its banks, or waiting for it
+    "l1",  # L1: its bandwidth, or waiting for hits
+    "l2",
+    "dram",
+    "atomics",
+    "barrier",
+    "dispatch",  # work-groups are started
+    "launch",  # overhead of the launch
+    "tail",  # units that have run out of work-groups wait for the others
+)
+# Devices whose times are coordinates: real ones of several makers and ages, a CPU, and eight of a design space, chosen
+# so that each device of its training split is near one of them in how its times are spread (experiments/foundation).
+ARCHETYPES = (
+    "nvidia-h200",
+    "nvidia-a100-sxm4-80gb",
+    "nvidia-gtx-1080-ti",
+    "nvidia-gtx-480",
+    "amd-instinct-mi210",
+    "amd-r9-290x",
+    "amd-rx-6900-xt",
+    "intel-hd-530",
+    "xeon-16core-pocl",
+    "gpu-2010-today/67",
+    "gpu-2010-today/115",
+    "gpu-2010-today/131",
+    "gpu-2010-today/150",
+    "gpu-2010-today/192",
+    "gpu-2010-today/201",
+    "gpu-2010-today/244",
+    "gpu-2010-today/246",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One counted coordinate."""
+    """One coordinate.
+
+    Attributes:
+        name: Its name.
+        unit: Its unit in a program vector.
+        meaning: What it is.
+        cause: Of a timed resource; "" for a counted one.
+        archetype: Of a timed resource; "" for a counted one.
+    """
 
     name: str
     unit: str
     meaning: str
+    cause: str = ""
+    archetype: str = ""
 
 
 def _ladder(prefix: str, unit: str, meaning: str) -> tuple[Resource, ...]:
@@ -30,7 +77,7 @@ def _ladder(prefix: str, unit: str, meaning: str) -> tuple[Resource, ...]:
     )
 
 
-RESOURCES: tuple[Resource, ...] = (
+COUNTED: tuple[Resource, ...] = (
     Resource(name="launch", unit="launch", meaning="the launch itself: always 1"),
     Resource(name="work_groups", unit="work-group", meaning="work-groups to dispatch"),
     Resource(name="fp32_issue", unit="sub-group instruction", meaning="fp32 and fp16 add, multiply, fma, compare"),
@@ -48,5 +95,18 @@ RESOURCES: tuple[Resource, ...] = (
     *_ladder("issue_per_slot", "sub-group instruction", "instructions a slot runs if {slots} sub-groups are resident"),
     *_ladder("access_per_slot", "sub-group access", "global accesses a slot makes if {slots} sub-groups are resident"),
 )
+TIMED: tuple[Resource, ...] = tuple(
+    Resource(
+        name=f"time:{archetype}:{cause}",
+        unit="s",
+        meaning=f"time on {archetype} by the timing model, as far as the cause is {cause}",
+        cause=cause,
+        archetype=archetype,
+    )
+    for archetype in ARCHETYPES
+    for cause in CAUSES
+)
+RESOURCES = (*COUNTED, *TIMED)
+NUM_COUNTED = len(COUNTED)
 NUM_RESOURCES = len(RESOURCES)
 RESOURCE_INDEX = {resource.name: index for index, resource in enumerate(RESOURCES)}

@@ -96,8 +96,9 @@ def make_set(model: TrainedModel, dataset: Dataset, holdout: Holdout, *, model_d
 
 
 def slowest_vector(model: TrainedModel) -> NDArray[np.float64]:
-    """The vector that prices every coordinate as the slowest device of the model does."""
-    return model.devices.vectors.max(axis=0)
+    """The vector that prices every coordinate as the slowest real device of the model does."""
+    table = model.devices
+    return table.vectors[[kind == "real" for kind in table.kinds]].max(axis=0)
 
 
 def choose_rows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from perfvec.arch.device import Device
     from perfvec.arch.measured import MeasuredTable
+    from perfvec.arch.space import SampledDevice
     from perfvec.corpus.suite import SuiteLaunch
     from perfvec.model.launch_input import LaunchInput
 
@@ -45,7 +46,7 @@ class Dataset:
 
     Attributes:
         entries: The N launches with their places in the corpus.
-        data: The same launches as the model sees them, with their times on M devices.
+        data: The same launches as the model sees them, with their times on M devices, measured ones first.
         devices: The M devices.
         left_out: Measured launches that could not be traced.
     """
@@ -54,6 +55,26 @@ class Dataset:
     data: TrainingSet
     devices: tuple[Device, ...]
     left_out: tuple[LeftOut, ...]
+
+    def measured(self) -> Dataset:
+        """The data set without simulated devices."""
+        return self.with_devices(range(len(self.devices) - self.data.num_simulated))
+
+    def with_devices(self, columns: Sequence[int]) -> Dataset:
+        """The data set with only these devices, in this order, measured ones first."""
+        num_real = len(self.devices) - self.data.num_simulated
+        return replace(
+            self,
+            devices=tuple(self.devices[column] for column in columns),
+            data=replace(
+                self.data,
+                times=self.data.times[:, columns],
+                spread=self.data.spread[:, columns],
+                device_names=tuple(self.data.device_names[column] for column in columns),
+                seconds_per_unit=self.data.seconds_per_unit[columns],
+                num_simulated=sum(column >= num_real for column in columns),
+            ),
+        )
 
     def subset(self, rows: NDArray[np.int64]) -> Dataset:
         """The data set with only these launches."""
@@ -70,6 +91,7 @@ def make_dataset(
     measured: MeasuredTable,
     *,
     device_names: Sequence[str] = (),
+    simulated: Sequence[SampledDevice] = (),
     cache: FeatureCache | None = None,
     num_processes: int | None = None,
     on_progress: OnProgress = silent,
@@ -80,6 +102,7 @@ def make_dataset(
         launches: The corpus; of launches that repeat another only the first counts.
         measured: Their times.
         device_names: Devices to take, names or aliases; all that have both times and a device file where there is none.
+        simulated: Devices whose times by the timing model are taken too, from a cache that keeps them.
         cache: Where features are kept; the user's cache where it is None.
         num_processes: Processes that trace what the cache lacks; 0 to trace in this one; None for one a core.
         on_progress: Hears how far it is.
@@ -121,7 +144,19 @@ def make_dataset(
     if not kept:
         raise ModelError(f"none of the {len(entries)} measured launches can be traced: {left_out[0].reason}")
     data = _training_set(kept, inputs, measured, devices)
-    return Dataset(entries=tuple(kept), data=data, devices=devices, left_out=tuple(left_out))
+    if simulated:
+        times_NM = np.stack([store.read_times(entry.launch.digest) for entry in kept])
+        data = data.with_simulated(
+            times_NM[:, [device.number for device in simulated]],
+            tuple(device.device.name for device in simulated),
+            np.stack([seconds_per_unit(item.device, item.config) for item in simulated]),
+        )
+    return Dataset(
+        entries=tuple(kept),
+        data=data,
+        devices=(*devices, *(item.device for item in simulated)),
+        left_out=tuple(left_out),
+    )
 
 
 def _devices(measured: MeasuredTable, names: Sequence[str]) -> tuple[Device, ...]:

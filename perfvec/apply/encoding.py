@@ -11,6 +11,7 @@ from perfvec.model.launch_input import FeatureSchema, LaunchInput
 from perfvec.resources import RESOURCES_VERSION
 
 if TYPE_CHECKING:
+    from perfvec.arch.timing import Workload
     from perfvec.trace_data import Trace
 
 # Distinct windows of a launch that the model sees. A quarter of the suites' launches have more, irregular ones tens of
@@ -32,11 +33,13 @@ def feature_schema() -> FeatureSchema:
     )
 
 
-def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOST_WINDOWS) -> LaunchInput:
+def launch_input(
+    trace: Trace | Workload, *, name: str = "", most_windows: int | None = MOST_WINDOWS
+) -> LaunchInput:
     """What the model sees of a traced launch.
 
     Args:
-        trace: The trace.
+        trace: The trace, or what the timing model read of it.
         name: What to call the launch in messages; its kernel's name where it is "".
         most_windows: Windows to keep; None for all.
 
@@ -44,11 +47,15 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
         FormatError: The trace was made with another pass pipeline.
         ModelError: The trace is empty.
     """
+    from perfvec.arch.archetypes import archetype_times
+    from perfvec.arch.timing import Workload, read_workload
     from perfvec.model.window_sampling import WindowSampler
     from perfvec.program.counts import count_window_units, unit_tables
     from perfvec.program.features import make_features
     from perfvec.program.frontend import PIPELINE_VERSION
 
+    workload = trace if isinstance(trace, Workload) else read_workload(trace)
+    trace = workload.trace
     name = name or f"kernel {trace.launch.kernel_name!r}"
     if trace.pipeline_version != PIPELINE_VERSION:
         raise FormatError(
@@ -73,6 +80,6 @@ def launch_input(trace: Trace, *, name: str = "", most_windows: int | None = MOS
         window_start=features.window_start,
         window_weight=choice.weights * instruction_scale,
         context=features.context,
-        resources=features.resources,
+        resources=np.concatenate([features.resources, archetype_times(workload)]),
         name=name,
     )

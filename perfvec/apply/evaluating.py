@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -154,22 +154,7 @@ def _common_devices(training: Dataset, test: Dataset) -> tuple[Dataset, Dataset]
     for column, device in enumerate(training.devices):
         if column not in kept:
             logger.warning("device %s has no times of both held-out and other launches; left out", device.name)
-    return _with_devices(training, kept), _with_devices(test, kept)
-
-
-def _with_devices(dataset: Dataset, columns: Sequence[int]) -> Dataset:
-    data = dataset.data
-    return replace(
-        dataset,
-        devices=tuple(dataset.devices[column] for column in columns),
-        data=replace(
-            data,
-            times=data.times[:, columns],
-            spread=data.spread[:, columns],
-            device_names=tuple(data.device_names[column] for column in columns),
-            seconds_per_unit=data.seconds_per_unit[columns],
-        ),
-    )
+    return training.with_devices(kept), test.with_devices(kept)
 
 
 def _rows(

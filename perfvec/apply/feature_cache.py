@@ -1,7 +1,8 @@
 """What the model sees of launches, kept on disk by content: traced once, on all cores.
 
-A file is named by the launch's digest, its folder by the versions and the code that the contents depend on. It holds
-either the features or why the launch could not be traced (format `perfvec-features`; docs/format.md).
+A file is named by the launch's digest, its folder by the versions, the code and the archetypes that the contents depend
+on. It holds either the features or why the launch could not be traced (format `perfvec-features`; docs/format.md). A
+cache may keep the launch's times on the devices of a design space beside them: the trace is at hand only once.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from perfvec.report.progress import OnProgress, silent
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
+    from perfvec.apply.simulated import SimulatedDevices
     from perfvec.launch import Launch
 
 logger = logging.getLogger(__name__)
@@ -45,9 +49,12 @@ _CODE = (
     "arguments.py",
     "trace_data.py",
     "resources.py",
+    "arch/archetypes.py",
+    "arch/timing/**/*.py",
     "model/window_sampling.py",
     "apply/encoding.py",
 )
+_SIMULATED = "simulated_s"
 _UNITS = {
     "row_features": "see FEATURE_NAMES",
     "row_units": "see TOKEN_UNITS",
@@ -67,26 +74,32 @@ class FeatureCache:
     Attributes:
         folder: Where they are, the versions included.
         schema: Columns of the features.
+        simulated: Devices whose times by the timing model it keeps, too.
     """
 
     folder: Path
     schema: FeatureSchema
+    simulated: SimulatedDevices | None = None
 
     @classmethod
-    def open(cls, root: str | Path | None = None) -> FeatureCache:
+    def open(cls, root: str | Path | None = None, *, simulated: SimulatedDevices | None = None) -> FeatureCache:
         """The cache of this release's features; its folder need not exist yet.
 
         Args:
             root: Folder of caches; the user's cache folder where it is None.
+            simulated: Devices to keep times of, too; such a cache is another one.
         """
         import platformdirs
 
+        from perfvec.arch.archetypes import archetype_configs
         from perfvec.program.frontend import PIPELINE_VERSION
 
         schema = feature_schema()
         base = Path(platformdirs.user_cache_dir("perfvec")) if root is None else Path(root)
         versions = f"p{PIPELINE_VERSION}-f{schema.features_version}-r{schema.resources_version}-w{MOST_WINDOWS}"
-        return cls(folder=base / "features" / f"{versions}-{code_hash(PACKAGE, _CODE)}", schema=schema)
+        code = code_hash(PACKAGE, _CODE, also=repr(archetype_configs()))
+        kept = f"-{simulated.space.replace('/', '-')}-{simulated.digest}" if simulated else ""
+        return cls(folder=base / "features" / f"{versions}-{code}{kept}", schema=schema, simulated=simulated)
 
     def path(self, digest: str) -> Path:
         """The file of a launch."""
@@ -102,14 +115,21 @@ class FeatureCache:
 
     def make(self, launch: Launch, *, name: str = "") -> None:
         """Trace a launch and keep what the model sees of it, or why that failed."""
+        from perfvec.arch.archetypes import times_on
+        from perfvec.arch.timing import read_workload
+
+        times = None
         try:
-            found: LaunchInput | str = launch_input(trace(launch), name=name)
+            workload = read_workload(trace(launch))
+            found: LaunchInput | str = launch_input(workload, name=name)
+            if self.simulated is not None:
+                times = times_on(workload, self.simulated.configs)
         except PerfVecError as error:
             found = f"{type(error).__name__}: {error}"
-        self.write(launch.digest, found)
+        self.write(launch.digest, found, times)
 
-    def write(self, digest: str, found: LaunchInput | str) -> None:
-        """Keep features, or the reason why there are none."""
+    def write(self, digest: str, found: LaunchInput | str, times: NDArray[np.float64] | None = None) -> None:
+        """Keep features and times on simulated devices, or the reason why there are none."""
         import h5py
 
         path = self.path(digest)
@@ -124,6 +144,8 @@ class FeatureCache:
                 values = getattr(found, name)
                 dataset = file.create_dataset(name, data=values, compression="gzip", compression_opts=1, shuffle=True)
                 dataset.attrs["units"] = units
+            if times is not None:
+                file.create_dataset(_SIMULATED, data=times.astype(np.float32)).attrs["units"] = "s"
 
     def read(self, digest: str, *, name: str) -> LaunchInput | str:
         """Features of a launch, or the reason why there are none.
@@ -142,10 +164,27 @@ class FeatureCache:
             arrays = {key: np.asarray(file[key]) for key in _UNITS}
         return LaunchInput(schema=self.schema, name=name, **arrays)
 
+    def read_times(self, digest: str) -> NDArray[np.float64]:
+        """Times of a launch on the simulated devices, `(M,)`; NaN where it does not fit on one.
 
-def code_hash(package: Path, patterns: Sequence[str]) -> str:
-    """8 hex digits of the code that features follow from: half a data set of another tracer would spoil a training."""
-    state = hashlib.sha256()
+        Raises:
+            FormatError: The file is missing or damaged, or has none.
+        """
+        with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)) as file:
+            if _SIMULATED not in file:
+                raise FormatError(f"{self.path(digest)} has no times on simulated devices; delete it")
+            return np.asarray(file[_SIMULATED], dtype=np.float64)
+
+
+def code_hash(package: Path, patterns: Sequence[str], *, also: str = "") -> str:
+    """8 hex digits of the code that features follow from: half a data set of another tracer would spoil a training.
+
+    Args:
+        package: Folder of the code.
+        patterns: Files in it.
+        also: What else they follow from.
+    """
+    state = hashlib.sha256(also.encode())
     for path in sorted({path for pattern in patterns for path in package.glob(pattern)}):
         state.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
     return state.hexdigest()[:8]

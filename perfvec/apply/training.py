@@ -7,8 +7,10 @@
       suites: traces                    # folder of suites; the shipped one where it is left out
       corpora: [nvidia-h200]            # generated launches: FILE.h5 with FILE.times.h5 beside it, or a shipped one
       launches_per_kernel: 8            # of these, at most so many of each kernel; 0 for all
+      simulated: gpu-2010-today         # a design space, whose training devices the timing model times launches on
+      simulated_devices: 0              # at most so many of them; 0 for all
     model:                              # fields of perfvec.model.config.ModelConfig
-      dim: 256
+      dim: 512
     optimiser:                          # the other fields of perfvec.model.config.TrainingConfig
       epochs: 200
     out_dir: runs/first
@@ -29,6 +31,8 @@ from typing import TYPE_CHECKING, final
 from perfvec.apply.corpus_data import measured_corpus
 from perfvec.apply.dataset import Dataset, make_dataset
 from perfvec.apply.evaluating import EvaluationRow, evaluate
+from perfvec.apply.feature_cache import FeatureCache
+from perfvec.apply.simulated import SimulatedDevices
 from perfvec.apply.splits import Holdout, SplitName, load_holdout
 from perfvec.arch.measured import load_measured
 from perfvec.corpus.suite import load_suites
@@ -38,7 +42,6 @@ from perfvec.model.config import TrainingConfig, training_config
 from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
-    from perfvec.apply.feature_cache import FeatureCache
     from perfvec.model.weights import TrainedModel
 
 WEIGHTS_FILE = "model.safetensors"
@@ -59,6 +62,8 @@ class DataConfig:
         suites: Folder of suites; "" for the shipped one.
         corpora: Corpora of generated launches, as `perfvec.apply.corpus_data.measured_corpus` takes them.
         launches_per_kernel: Most launches of each of their kernels; 0 for all.
+        simulated: Design space whose devices for training (`archs/spaces/splits`) are trained on, too; "" for none.
+        simulated_devices: Most of them; 0 for all.
     """
 
     devices: list[str] = field(default_factory=list)
@@ -67,6 +72,8 @@ class DataConfig:
     suites: str = ""
     corpora: list[str] = field(default_factory=list)
     launches_per_kernel: int = 0
+    simulated: str = ""
+    simulated_devices: int = 0
 
 
 @final
@@ -185,11 +192,13 @@ def run_training(
         entries, times = measured_corpus(name, launches_per_kernel=config.data.launches_per_kernel)
         launches += entries
         measured = measured.merge(times)
+    space = SimulatedDevices(space=config.data.simulated) if config.data.simulated else None
     dataset = make_dataset(
         launches,
         measured,
         device_names=config.data.devices,
-        cache=cache,
+        simulated=space.part("training", config.data.simulated_devices) if space else (),
+        cache=FeatureCache.open(simulated=space) if cache is None else cache,
         num_processes=num_processes,
         on_progress=on_progress,
     )
@@ -202,7 +211,7 @@ def run_training(
     weights_path = config.out_dir / WEIGHTS_FILE
     model.save(weights_path)
     on_progress("evaluating", 0, 0)
-    evaluated = _evaluate(model, dataset, holdout)
+    evaluated = _evaluate(model, dataset.measured(), holdout)
     result_path = config.out_dir / RESULT_FILE
     record = _record(config, holdout, dataset, len(rows), model, evaluated) | {"wall_s": time.perf_counter() - begun}
     with whole_file(result_path) as temporary:

@@ -1,4 +1,4 @@
-"""From a device file to numbers: seconds per counted unit, and the roofline of the data sheet.
+"""From a device file to numbers: seconds per unit of every resource, and the roofline of the data sheet.
 
 Both are starting points and baselines, not predictions to rely on: a data sheet knows peaks, not what kernels reach.
 """
@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from perfvec.arch.archetypes import archetype_prices
 from perfvec.arch.device import Device
-from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES, SLOT_LADDER
+from perfvec.arch.timing.of_device import timing_config
+from perfvec.resources import COUNTED, NUM_COUNTED, RESOURCE_INDEX, SLOT_LADDER
 from perfvec.trace_data import SECTOR_BYTES, SUB_GROUP_SIZE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from perfvec.arch.timing import TimingConfig
 
 # Assumptions that no data sheet settles. They are starting values; training and measured times correct them.
 # A division, root or transcendental function at full precision: one special-function operation and the fp32
@@ -25,6 +29,8 @@ SPECIAL_FP32_INSTRUCTIONS = 8
 BARRIER_CYCLES = 5.0
 # A pass of an atomic occupies one compute unit's path to the L2 for one cycle, and its address for one cycle.
 ATOMIC_CYCLES = 1.0
+# Of their price, what counted resources start at in a device vector.
+COUNTED_SHARE = 0.05
 # A local-memory pass moves one 4 B word of each of 32 banks.
 PASS_BYTES = 4 * SUB_GROUP_SIZE
 
@@ -63,7 +69,24 @@ _ROOFS = ("fp32_issue", "fp64_issue", "int_issue", "special_issue", "local_passe
           "dram_sectors")  # fmt: skip
 
 
-def seconds_per_unit(device: Device) -> NDArray[np.float64]:
+def seconds_per_unit(device: Device, config: TimingConfig | None = None) -> NDArray[np.float64]:
+    """Where a device vector starts: what a device charges for each resource, from its data sheet alone.
+
+    The timed resources make up the whole time already (`perfvec.arch.archetypes`), so the counted ones start at a
+    twentieth of their price: there to be corrected, not to be paid twice.
+
+    Args:
+        device: The device.
+        config: The device as the timing model knows it; from its facts unless given.
+
+    Returns:
+        Seconds per unit, shape `(NUM_RESOURCES,)`, in the order of `RESOURCES`.
+    """
+    timed = archetype_prices(timing_config(device) if config is None else config)
+    return np.concatenate([COUNTED_SHARE * counted_seconds_per_unit(device), timed])
+
+
+def counted_seconds_per_unit(device: Device) -> NDArray[np.float64]:
     """What a device charges for each counted resource, from its data sheet alone.
 
     Throughput resources are totals of a launch, so each costs its share of the whole device's peak rate, with
@@ -84,13 +107,13 @@ def seconds_per_unit(device: Device) -> NDArray[np.float64]:
         device: The device.
 
     Returns:
-        Seconds per unit, shape `(NUM_RESOURCES,)`, in the order of `RESOURCES`; 0 on rungs away from the device.
+        Seconds per unit, shape `(NUM_COUNTED,)`, in the order of `COUNTED`; 0 on rungs away from the device.
 
     Source:
         Peak rates: Williams, Waterman, Patterson, "Roofline", CACM 2009. Latency term: Little's law, as in Volkov,
         "Understanding latency hiding on GPUs", 2016, section 4. Checked by hand in tests/arch/test_datasheet.py.
     """
-    seconds = np.zeros(NUM_RESOURCES)
+    seconds = np.zeros(NUM_COUNTED)
     for name, throughput in _THROUGHPUTS.items():
         seconds[RESOURCE_INDEX[name]] = throughput(device)
     access_cycles = (device.memory.l2.latency_cycles + device.memory.dram.latency_cycles) / 2
@@ -141,25 +164,26 @@ def roofline_time_s(device: Device, resources: NDArray[np.float64]) -> NDArray[n
 
     Args:
         device: The device.
-        resources: Counted resources of launches, in the order of `RESOURCES`; shape `(..., NUM_RESOURCES)`.
+        resources: Resources of launches, in the order of `RESOURCES`, of which the counted ones are looked at; shape
+            `(..., NUM_COUNTED)` or more.
 
     Returns:
         Seconds; shape `(...)`.
 
     Raises:
-        ValueError: The last axis is not `NUM_RESOURCES` long.
+        ValueError: The last axis is not `NUM_COUNTED` long or longer.
 
     Source:
         Williams, Waterman, Patterson, "Roofline", CACM 2009, with more than one roof as in its section 5; the
         hierarchy of memory roofs as in Yang et al., "Hierarchical Roofline analysis for GPUs", 2019.
     """
     counts = np.asarray(resources, dtype=np.float64)
-    if counts.ndim == 0 or counts.shape[-1] != NUM_RESOURCES:
+    if counts.ndim == 0 or counts.shape[-1] < NUM_COUNTED:
         raise ValueError(
-            f"resources have shape {counts.shape}; the last axis holds the {NUM_RESOURCES} resources "
-            f"{RESOURCES[0].name} to {RESOURCES[-1].name}"
+            f"resources have shape {counts.shape}; the last axis holds the {NUM_COUNTED} resources "
+            f"{COUNTED[0].name} to {COUNTED[-1].name}, and may go on"
         )
-    seconds = seconds_per_unit(device)
+    seconds = counted_seconds_per_unit(device)
     roofs = [counts[..., RESOURCE_INDEX[name]] * seconds[RESOURCE_INDEX[name]] for name in _ROOFS]
     instructions = sum(counts[..., i] for name, i in RESOURCE_INDEX.items() if name.endswith("_issue"))
     roofs.append(instructions * seconds[RESOURCE_INDEX["other_issue"]])

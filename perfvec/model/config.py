@@ -25,7 +25,7 @@ class ModelConfig:
     """
 
     encoder: str = "conv"
-    dim: int = 256
+    dim: int = 512
     token_gates: int = 6
     hidden: int = 64
     layers: int = 2
@@ -69,6 +69,7 @@ class TrainingConfig:
         mixed_prior: The same of what a standard deviation of the datasheet's mix adds to it.
         prior_weight: Weight of these priors against the mean loss of a measurement.
         datasheet_weight: Weight of the loss of the same launches with vectors from the datasheets alone.
+        simulated_weight: What all simulated devices count together against all real ones.
         validation_fraction: Share of the families that are held out to stop early. 0 trains on all, and so does a
             share of fewer than three families; then the last pass counts.
         accelerator: Where to train.
@@ -96,6 +97,7 @@ class TrainingConfig:
     mixed_prior: float = 0.1
     prior_weight: float = 1e-5
     datasheet_weight: float = 0.3
+    simulated_weight: float = 0.5
     validation_fraction: float = 0.1
     accelerator: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
@@ -108,7 +110,7 @@ class TrainingConfig:
         for name in positive.split():
             if getattr(self, name) <= 0:
                 raise ConfigError(f"training setting {name} is {getattr(self, name)}; it must be above 0")
-        for name in ("weight_decay", "profile_noise", "prior_weight", "datasheet_weight"):
+        for name in ("weight_decay", "profile_noise", "prior_weight", "datasheet_weight", "simulated_weight"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"training setting {name} is {getattr(self, name)}; it must be 0 or more")
         for name in ("warmup", "validation_fraction", "family_balance"):

@@ -2,10 +2,10 @@
 
 Legend: M device, K counted resource, L learned coordinate, D = K + L vector.
 
-    counted  a_k = s_k · exp(shared_k + own_k)                     s_k seconds per unit from the datasheet
-    learned  a_l = a_{k(l)} · softplus(shared_l + W_l · mix + own_l)
+    resource  a_k = s_k · exp(shared_k + W_k · mix + own_k)        s_k seconds per unit from the datasheet
+    learned   a_l = a_{k(l)} · softplus(shared_l + W_l · mix + own_l)
 
-k(l) is the resource that prices coordinate l, mix the datasheet's ratios. `own` is what a device has to itself; without
+k(l) is the resource that prices coordinate l, mix the datasheet's ratios and how near the device is to the archetypes. `own` is what a device has to itself; without
 it the same formulas give the vector of a device that was never measured.
 """
 
@@ -22,18 +22,24 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from perfvec.errors import ModelError
-from perfvec.resources import NUM_RESOURCES, RESOURCES
+from perfvec.resources import CAUSES, NUM_RESOURCES, RESOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfvec.model.layout import VectorLayout
 
-DeviceKind = Literal["real", "datasheet"]
+DeviceKind = Literal["real", "simulated", "datasheet"]
 # A price of zero has no logarithm; a femtosecond per unit is far below what any device charges.
 MIN_SECONDS_PER_UNIT = 1e-15
 # A datasheet may price the step of a ladder that its device is near, and the others at nothing. They stay correctable.
 _MIN_SHARE_OF_LADDER = 1e-3
+# Resources of one ladder: the device is near some steps of it, such as numbers of slots, or archetypes of one cause.
+_LADDER = np.array([item.cause and f"time:{item.cause}" or item.name.rstrip("0123456789") for item in RESOURCES])
+# What a device is like: the prices of what is counted against their mean, and how near each archetype is.
+_COUNTED = np.array([not item.cause for item in RESOURCES])
+_NEARNESS = np.array([item.cause == CAUSES[0] for item in RESOURCES])
+_NUM_MIX = int(_COUNTED.sum() + _NEARNESS.sum())
 
 
 def check_seconds_per_unit(seconds_per_unit: NDArray[np.float64], names: tuple[str, ...]) -> None:
@@ -80,7 +86,7 @@ class DeviceBank(nn.Module):
         self.start = float(np.log(np.expm1(start)))
         self.shared_learned = nn.Parameter(torch.full((num_learned,), self.start))
         self.own_learned = nn.Parameter(torch.zeros(num_devices, num_learned))
-        self.mix_map = nn.Parameter(torch.zeros(num_learned, NUM_RESOURCES))
+        self.mix_map = nn.Parameter(torch.zeros(NUM_RESOURCES + num_learned, _NUM_MIX))
 
     def forward(self) -> Tensor:
         """Vectors of the trained devices, a_MD; float64 seconds per unit."""
@@ -96,9 +102,11 @@ class DeviceBank(nn.Module):
         return self._vectors(log_seconds_MK, self.own_counted.new_zeros(()), self.own_learned.new_zeros(()))
 
     def _vectors(self, log_seconds_MK: Tensor, own_counted: Tensor, own_learned: Tensor) -> Tensor:
-        counted_MK = torch.exp(log_seconds_MK + self.shared_counted.double() + own_counted.double())
-        mix_MK = (_mix(log_seconds_MK) - self.mix_mean) / self.mix_deviation
-        raw_ML = self.shared_learned.double() + mix_MK @ self.mix_map.double().T + own_learned.double()
+        mix_MX = (_mix(log_seconds_MK) - self.mix_mean) / self.mix_deviation
+        mixed_MD = mix_MX @ self.mix_map.double().T
+        own_MK = self.shared_counted.double() + mixed_MD[:, :NUM_RESOURCES] + own_counted.double()
+        counted_MK = torch.exp(log_seconds_MK + own_MK)
+        raw_ML = self.shared_learned.double() + mixed_MD[:, NUM_RESOURCES:] + own_learned.double()
         return torch.cat([counted_MK, counted_MK[:, self.price] * functional.softplus(raw_ML)], dim=-1)
 
     def prior(self, *, counted: float, shared: float, learned: float, mixed: float) -> Tensor:
@@ -123,17 +131,18 @@ class DeviceBank(nn.Module):
 def _log_seconds(seconds_per_unit: NDArray[np.float64]) -> Tensor:
     """Log of the datasheet's prices, zeros lifted to where training can still correct them."""
     seconds_MK = np.maximum(seconds_per_unit, MIN_SECONDS_PER_UNIT)
-    stems = np.array([resource.name.rstrip("0123456789") for resource in RESOURCES])
-    for stem in np.unique(stems):
-        same = stems == stem
+    for stem in np.unique(_LADDER):
+        same = stem == _LADDER
         floor_M1 = _MIN_SHARE_OF_LADDER * seconds_MK[:, same].max(axis=1, keepdims=True)
         seconds_MK[:, same] = np.maximum(seconds_MK[:, same], floor_M1)
     return torch.from_numpy(np.log(seconds_MK))
 
 
 def _mix(log_seconds_MK: Tensor) -> Tensor:
-    """Prices relative to the device's own mean: how it is balanced, not how fast it is."""
-    return log_seconds_MK - log_seconds_MK.mean(dim=-1, keepdim=True)
+    """What a device is like, `(M, _NUM_MIX)`: how it is balanced, not how fast it is, and what it is near to."""
+    counted_MK, near_MA = log_seconds_MK[:, _COUNTED], log_seconds_MK[:, _NEARNESS]
+    parts = (part - part.mean(dim=-1, keepdim=True) for part in (counted_MK, near_MA))
+    return torch.cat(list(parts), dim=-1)
 
 
 @final

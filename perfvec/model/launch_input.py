@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from perfvec.errors import ModelError
-from perfvec.resources import NUM_RESOURCES, RESOURCES_VERSION
+from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES, RESOURCES_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 MAX_WINDOW = 256
 # Entries of a launch profile besides the context.
-PROFILE_EXTRA = NUM_RESOURCES + 1
+PROFILE_EXTRA = NUM_COUNTED + 1 + len(ARCHETYPES) + len(ARCHETYPES) * len(CAUSES)
 # A resource used less than once in a million instructions looks like one that is not used.
 _LEAST_SHARE = 1e-6
+# Nothing takes less on any device, a launch included.
+_LEAST_TIME_S = 1e-9
 
 
 @final
@@ -80,7 +82,7 @@ class LaunchInput:
         window_start: First token of each window, and the end of the last; int64 `(windows + 1,)`.
         window_weight: How often the launch executes each window; float64 `(windows,)`, 0 or more, finite.
         context: What all instructions have in common; float32 `(context,)`, finite.
-        resources: Counted coordinates of the whole launch; float64 `(NUM_RESOURCES,)`, 0 or more, finite.
+        resources: Resources of the whole launch, counted and timed; float64 `(NUM_RESOURCES,)`, 0 or more, finite.
         name: What to call the launch in messages.
     """
 
@@ -192,14 +194,19 @@ def launch_profile(launch: LaunchInput) -> NDArray[np.float32]:
     """What the gates see of a launch beyond its own features: the context and the launch's mix of resources.
 
     The mix is each counted resource per executed instruction, in log, so that it does not change when a launch grows;
-    the size is an entry of its own.
+    the size is an entry of its own. Of the timed resources it is how long the launch takes on each archetype against
+    their mean, in log, and the share of each cause.
 
     Returns:
-        Context, mix, log of the executed instructions; float32 `(context + PROFILE_EXTRA,)`.
+        Context, mix, log of the executed instructions, log times, shares; float32 `(context + PROFILE_EXTRA,)`.
     """
     executed = float(launch.window_weight @ launch.window_lengths) + 1.0
-    mix = np.log(launch.resources / executed + _LEAST_SHARE)
-    return np.concatenate([launch.context, mix, [np.log(executed)]]).astype(np.float32)
+    mix = np.log(launch.resources[:NUM_COUNTED] / executed + _LEAST_SHARE)
+    causes_AC = launch.resources[NUM_COUNTED:].reshape(len(ARCHETYPES), len(CAUSES))
+    times_A = causes_AC.sum(axis=1, keepdims=True) + _LEAST_TIME_S
+    log_A = np.log(times_A[:, 0])
+    timed = np.concatenate([log_A - log_A.mean(), (causes_AC / times_A).ravel()])
+    return np.concatenate([launch.context, mix, [np.log(executed)], timed]).astype(np.float32)
 
 
 def check_same_schema(launches: Sequence[LaunchInput]) -> FeatureSchema:

@@ -33,6 +33,20 @@ _SHARED_BY = {
     "launch": (),
     "work_groups": (),
 }
+# The same for time on an archetype, by its cause.
+_CAUSE_SHARED_BY = {
+    "issue": (INSTRUCTION,),
+    "dependence": (INSTRUCTION,),
+    "local": ("local_passes",),
+    "l1": ("l1_sectors",),
+    "l2": ("l2_sectors", "l1_sectors"),
+    "dram": ("dram_sectors", "l1_sectors"),
+    "atomics": ("atomic_passes",),
+    "barrier": ("barriers",),
+    "dispatch": (),
+    "launch": (),
+    "tail": (INSTRUCTION,),
+}
 
 
 @final
@@ -98,7 +112,7 @@ class VectorLayout:
         shared = np.full(NUM_RESOURCES, -1, dtype=np.int64)
         for index, resource in enumerate(RESOURCES):
             stem = resource.name.rstrip("0123456789").rstrip("_")
-            candidates = _SHARED_BY.get(stem, (resource.name,))
+            candidates = _CAUSE_SHARED_BY[resource.cause] if resource.cause else _SHARED_BY.get(stem, (resource.name,))
             shared[index] = next((column[name] for name in candidates if name in column), -1)
         return shared
 

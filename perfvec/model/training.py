@@ -133,7 +133,11 @@ class LaunchData(lightning.LightningDataModule):
         train_rows, validation_rows = split_families(
             dataset.families, fraction=config.validation_fraction, seed=config.seed
         )
-        weights = dataset.weights(typical_spread=config.typical_spread, family_balance=config.family_balance)
+        weights = dataset.weights(
+            typical_spread=config.typical_spread,
+            family_balance=config.family_balance,
+            simulated_weight=config.simulated_weight,
+        )
         self.train_set = dataset.subset(train_rows)
         device = torch.device(accelerator(config))
         self._training = BatchStream(self.train_set, config, weights[train_rows], is_shuffled=True, device=device)
@@ -313,6 +317,7 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         schema=schema,
         config=config,
         device_names=dataset.device_names,
+        device_kinds=dataset.kinds,
         seconds_per_unit=dataset.seconds_per_unit,
         families=tuple(sorted(set(data.train_set.families))),
         validation_families=tuple(sorted(validation_families)),

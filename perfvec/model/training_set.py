@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -14,6 +14,8 @@ from perfvec.model.launch_input import LaunchInput, check_same_schema
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from perfvec.model.devices import DeviceKind
 
 
 MIN_VALIDATION_FAMILIES = 3
@@ -32,6 +34,7 @@ class TrainingSet:
         spread: Relative spread of each measurement; float64 `(N, M)`, 0 or more where there is a time.
         device_names: The M devices.
         seconds_per_unit: Their datasheets; float64 `(M, NUM_RESOURCES)`, 0 or more.
+        num_simulated: How many of them, the last, are simulated.
     """
 
     launches: tuple[LaunchInput, ...]
@@ -41,6 +44,7 @@ class TrainingSet:
     spread: NDArray[np.float64]
     device_names: tuple[str, ...]
     seconds_per_unit: NDArray[np.float64]
+    num_simulated: int = 0
 
     def __post_init__(self) -> None:
         check_same_schema(self.launches)
@@ -85,21 +89,56 @@ class TrainingSet:
             spread=self.spread[rows],
             device_names=self.device_names,
             seconds_per_unit=self.seconds_per_unit,
+            num_simulated=self.num_simulated,
         )
 
-    def weights(self, *, typical_spread: float, family_balance: float) -> NDArray[np.float64]:
-        """How much each measurement counts; `(N, M)`, mean 1 over the measured ones, 0 where there is no time.
+    def with_simulated(
+        self, times: NDArray[np.float64], names: tuple[str, ...], seconds_per_unit: NDArray[np.float64]
+    ) -> TrainingSet:
+        """The training set with the same launches' times on simulated devices beside those it has.
+
+        Args:
+            times: Seconds `(N, devices)`; NaN where a launch does not fit.
+            names: Of the devices.
+            seconds_per_unit: Their datasheets; float64 `(devices, NUM_RESOURCES)`.
+        """
+        return replace(
+            self,
+            times=np.concatenate([self.times, times], axis=1),
+            spread=np.concatenate([self.spread, np.where(np.isnan(times), np.nan, 0.0)], axis=1),
+            device_names=(*self.device_names, *names),
+            seconds_per_unit=np.concatenate([self.seconds_per_unit, seconds_per_unit]),
+            num_simulated=self.num_simulated + len(names),
+        )
+
+    @property
+    def kinds(self) -> tuple[DeviceKind, ...]:
+        """`real` or `simulated`, one a device."""
+        num_real = len(self.device_names) - self.num_simulated
+        return ("real",) * num_real + ("simulated",) * self.num_simulated
+
+    def weights(
+        self, *, typical_spread: float, family_balance: float, simulated_weight: float = 1.0
+    ) -> NDArray[np.float64]:
+        """How much each measurement counts; `(N, M)`, 0 where there is no time; of real devices 1 in the mean.
 
         Args:
             typical_spread: Relative spread at which a measurement counts half.
             family_balance: 0 counts each launch alike, 1 each family.
+            simulated_weight: What all simulated devices count together against all real ones.
         """
         members = {family: self.families.count(family) for family in set(self.families)}
         of_family = np.array([members[family] for family in self.families], dtype=np.float64) ** -family_balance
         measured = ~np.isnan(self.times)
         trust = 1.0 / (1.0 + np.square(np.where(measured, self.spread, 0.0) / typical_spread))
         weights = np.where(measured, trust * of_family[:, None], 0.0)
-        return weights / weights[measured].mean()
+        is_real = np.array([kind == "real" for kind in self.kinds])
+        if is_real.any() and measured[:, is_real].any():
+            weights[:, is_real] /= weights[:, is_real][measured[:, is_real]].mean()
+        if self.num_simulated:
+            total = weights[:, is_real].sum() or float(measured.sum())
+            weights[:, ~is_real] *= simulated_weight * total / max(weights[:, ~is_real].sum(), 1e-300)
+        return weights
 
 
 def split_families(

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from perfvec.model.devices import DeviceKind
     from perfvec.model.launch_input import LaunchInput
 
 FORMAT = "perfvec-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _SECONDS = "seconds_per_unit"
 
 
@@ -42,6 +43,7 @@ class TrainedModel:
         schema: What its launches must look like.
         config: How it was trained.
         device_names: Devices that it was trained on.
+        device_kinds: `real` or `simulated`, one a device.
         seconds_per_unit: Their datasheets; float64 `(devices, NUM_RESOURCES)`.
         families: Kernel families it was trained on.
         validation_families: Families that only decided when to stop.
@@ -54,6 +56,7 @@ class TrainedModel:
     schema: FeatureSchema
     config: TrainingConfig
     device_names: tuple[str, ...]
+    device_kinds: tuple[DeviceKind, ...]
     seconds_per_unit: NDArray[np.float64]
     families: tuple[str, ...]
     validation_families: tuple[str, ...]
@@ -69,7 +72,7 @@ class TrainedModel:
         """The vectors of the devices it was trained on."""
         return DeviceTable(
             names=self.device_names,
-            kinds=("real",) * len(self.device_names),
+            kinds=self.device_kinds,
             vectors=self.bank().cpu().numpy(),
             seconds_per_unit=self.seconds_per_unit,
         )
@@ -191,7 +194,7 @@ class TrainedModel:
             raise FormatError(f"{path} is damaged: {error}; train the model again") from error
 
 
-_NAME_LISTS = ("device_names", "families", "validation_families", "suites")
+_NAME_LISTS = ("device_names", "device_kinds", "families", "validation_families", "suites")
 
 
 def _read(path: str | Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, SLOT_LADDER
+from perfvec.resources import NUM_COUNTED, RESOURCE_INDEX, SLOT_LADDER
 from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES, SECTOR_BYTES, VALUE_KINDS, Trace
 
 if TYPE_CHECKING:
@@ -157,10 +157,10 @@ def count_resources(trace: Trace, tables: UnitTables, window_units: NDArray[np.f
         window_units: `count_window_units(trace, tables)`.
 
     Returns:
-        Shape `(NUM_RESOURCES,)`, in the units of `perfvec.resources`.
+        Shape `(NUM_COUNTED,)`, in the units of `perfvec.resources`.
     """
     totals = tables.window_weight @ window_units
-    counted = np.zeros(NUM_RESOURCES)
+    counted = np.zeros(NUM_COUNTED)
     counted[RESOURCE_INDEX["launch"]] = 1.0
     counted[RESOURCE_INDEX["work_groups"]] = trace.context.num_work_groups
     counted[RESOURCE_INDEX["serial_atomics"]] = trace.context.hottest_atomics

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.program.counts import UnitTables, count_resources, count_token_units, count_window_units, unit_tables
-from perfvec.resources import RESOURCES
+from perfvec.resources import COUNTED
 from perfvec.trace_data import (
     ADDRESS_SPACES,
     CONTEXT_FIELDS,
@@ -55,7 +55,7 @@ FEATURE_NAMES: tuple[str, ...] = (
 CONTEXT_NAMES: tuple[str, ...] = (
     *(f"log_{name}" for name in CONTEXT_FIELDS if name not in SHARES),  # log2(1 + value) / 16
     *SHARES,  # as they are
-    *(f"log_{resource.name}" for resource in RESOURCES),  # log2(1 + count) / 32
+    *(f"log_{resource.name}" for resource in COUNTED),  # log2(1 + count) / 32
 )
 
 
@@ -70,7 +70,7 @@ class Features:
         window_start: int64 `(windows + 1,)`: first token of each window.
         window_weight: float64 `(windows,)`: executions of each window in the launch.
         context: float32 `(len(CONTEXT_NAMES),)`.
-        resources: float64 `(NUM_RESOURCES,)`: the launch's counted resources.
+        resources: float64 `(NUM_COUNTED,)`: the launch's counted resources.
     """
 
     token_features: NDArray[np.float32]

@@ -10,22 +10,11 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from perfvec.resources import CAUSES as CAUSES
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CAUSES = (
-    "issue",  # schedulers and arithmetic pipes are busy
-    "dependence",  # a sub-group waits for arithmetic results
-    "local",  # local memory: its banks, or waiting for it
-    "l1",  # L1: its bandwidth, or waiting for hits
-    "l2",
-    "dram",
-    "atomics",
-    "barrier",
-    "dispatch",  # work-groups are started
-    "launch",  # overhead of the launch
-    "tail",  # units that have run out of work-groups wait for the others
-)
 # Where an instruction's time is looked up in `Simulation.static_time_s`; the row of what no instruction causes is last.
 LAUNCH_ROW = -1
 
