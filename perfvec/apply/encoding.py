@@ -33,9 +33,7 @@ def feature_schema() -> FeatureSchema:
     )
 
 
-def launch_input(
-    trace: Trace | Workload, *, name: str = "", most_windows: int | None = MOST_WINDOWS
-) -> LaunchInput:
+def launch_input(trace: Trace | Workload, *, name: str = "", most_windows: int | None = MOST_WINDOWS) -> LaunchInput:
     """What the model sees of a traced launch.
 
     Args:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
+import math
 import multiprocessing
 import os
 import signal
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -230,6 +232,7 @@ def fill(
     launches: Sequence[tuple[str, Launch]],
     *,
     num_processes: int | None = None,
+    seconds: float = math.inf,
     on_progress: OnProgress = silent,
 ) -> dict[str, str]:
     """Trace the launches that the cache lacks, or holds damaged.
@@ -238,6 +241,7 @@ def fill(
         cache: Where to keep them.
         launches: Names and launches.
         num_processes: Processes that trace; 0 to trace in this one; None for one a core.
+        seconds: Wall time after which no launch is begun by processes.
         on_progress: Hears how many are done.
 
     Returns:
@@ -248,7 +252,7 @@ def fill(
         ConfigError: Processes cannot be started.
     """
     lacking = [(name, launch) for name, launch in launches if not cache.holds(launch.digest)]
-    filling = _Filling(cache=cache, on_progress=on_progress, num_all=len(lacking))
+    filling = _Filling(cache=cache, on_progress=on_progress, num_all=len(lacking), ends_at=time.monotonic() + seconds)
     if num_processes == 0:
         for name, launch in lacking:
             try:
@@ -278,6 +282,7 @@ class _Filling:
     cache: FeatureCache
     on_progress: OnProgress
     num_all: int
+    ends_at: float
     num_done: int = 0
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -295,6 +300,8 @@ class _Filling:
         with _pool(min(num_processes, len(queue))) as pool:
             try:
                 while queue or begun:
+                    if time.monotonic() > self.ends_at:
+                        queue.clear()
                     # Few at a time, for what is handed out when a process dies is traced again.
                     while queue and len(begun) < 2 * num_processes:
                         name, launch = queue[0]

@@ -42,6 +42,8 @@ from perfvec.model.config import TrainingConfig, training_config
 from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
+    from perfvec.arch.measured import MeasuredTable
+    from perfvec.corpus.suite import SuiteLaunch
     from perfvec.model.weights import TrainedModel
 
 WEIGHTS_FILE = "model.safetensors"
@@ -163,6 +165,52 @@ def holdout_of(config: DataConfig) -> Holdout:
     return load_holdout(None if config.holdout == SHIPPED_HOLDOUT else config.holdout)
 
 
+def dataset_of(
+    config: DataConfig,
+    *,
+    cache: FeatureCache | None = None,
+    num_processes: int | None = None,
+    on_progress: OnProgress = silent,
+) -> Dataset:
+    """Put together what a configuration trains on and is evaluated on, traced where the cache lacks it.
+
+    Args:
+        config: What to take.
+        cache: Where features are kept; the user's cache where it is None.
+        num_processes: Processes that trace what the cache lacks; None for one a core.
+        on_progress: Hears what is being done.
+
+    Raises:
+        PerfVecError: A file of the configuration cannot be read, a device or space is unknown, or no launch is left.
+    """
+    launches, measured = launches_of(config)
+    space = SimulatedDevices(space=config.simulated) if config.simulated else None
+    return make_dataset(
+        launches,
+        measured,
+        device_names=config.devices,
+        simulated=space.part("training", config.simulated_devices) if space else (),
+        cache=FeatureCache.open(simulated=space) if cache is None else cache,
+        num_processes=num_processes,
+        on_progress=on_progress,
+    )
+
+
+def launches_of(config: DataConfig) -> tuple[list[SuiteLaunch], MeasuredTable]:
+    """The launches that a configuration names, suites first, and their measured times.
+
+    Raises:
+        PerfVecError: A file of the configuration cannot be read.
+    """
+    launches = load_suites(Path(config.suites) if config.suites else None)
+    measured = load_measured(config.measured or None)
+    for name in config.corpora:
+        entries, times = measured_corpus(name, launches_per_kernel=config.launches_per_kernel)
+        launches += entries
+        measured = measured.merge(times)
+    return launches, measured
+
+
 def run_training(
     config: ExperimentConfig,
     *,
@@ -186,22 +234,7 @@ def run_training(
 
     begun = time.perf_counter()
     holdout = holdout_of(config.data)
-    launches = load_suites(Path(config.data.suites) if config.data.suites else None)
-    measured = load_measured(config.data.measured or None)
-    for name in config.data.corpora:
-        entries, times = measured_corpus(name, launches_per_kernel=config.data.launches_per_kernel)
-        launches += entries
-        measured = measured.merge(times)
-    space = SimulatedDevices(space=config.data.simulated) if config.data.simulated else None
-    dataset = make_dataset(
-        launches,
-        measured,
-        device_names=config.data.devices,
-        simulated=space.part("training", config.data.simulated_devices) if space else (),
-        cache=FeatureCache.open(simulated=space) if cache is None else cache,
-        num_processes=num_processes,
-        on_progress=on_progress,
-    )
+    dataset = dataset_of(config.data, cache=cache, num_processes=num_processes, on_progress=on_progress)
     rows = holdout.training_rows(dataset.entries)
     if len(rows) == 0:
         raise ModelError(f"holdout {holdout.name!r} leaves none of the {len(dataset.entries)} launches to train on")

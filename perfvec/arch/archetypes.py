@@ -1,8 +1,8 @@
-"""The timed resources: how long a launch takes on the archetypes, by cause, and what a device charges for that.
+"""The timed resources: how long a launch takes on archetypes, by cause, and what a device charges for that.
 
-An archetype is a device of the timing model, fixed like a unit: the shipped device file, or a numbered device of a design
-space. A trace is timed on all of them at once; each time is split by cause. What another device charges for a second
-of archetype `a` spent for cause `c` starts at
+An archetype is a device of the timing model, fixed like a unit: a shipped device file, or a numbered device of a
+design space. A trace is timed on all of them at once; each time is split by cause. What another device charges for a
+second that archetype `a` spent for cause `c` starts at
 
     w_a(device) · rate_{a,c} ÷ rate_{device,c},        w_a = softmax_a(−|x_device − x_a|² ÷ 0.1)
 

@@ -5,8 +5,8 @@ Legend: M device, K counted resource, L learned coordinate, D = K + L vector.
     resource  a_k = s_k · exp(shared_k + W_k · mix + own_k)        s_k seconds per unit from the datasheet
     learned   a_l = a_{k(l)} · softplus(shared_l + W_l · mix + own_l)
 
-k(l) is the resource that prices coordinate l, mix the datasheet's ratios and how near the device is to the archetypes. `own` is what a device has to itself; without
-it the same formulas give the vector of a device that was never measured.
+k(l) is the resource that prices coordinate l, mix the datasheet's ratios and how near the device is to the archetypes.
+`own` is what a device has to itself; without it the same formulas give the vector of a device that was never measured.
 """
 
 # ruff: noqa: N815  (fields that are tensors carry their axes)
@@ -35,7 +35,7 @@ MIN_SECONDS_PER_UNIT = 1e-15
 # A datasheet may price the step of a ladder that its device is near, and the others at nothing. They stay correctable.
 _MIN_SHARE_OF_LADDER = 1e-3
 # Resources of one ladder: the device is near some steps of it, such as numbers of slots, or archetypes of one cause.
-_LADDER = np.array([item.cause and f"time:{item.cause}" or item.name.rstrip("0123456789") for item in RESOURCES])
+_LADDER = np.array([f"time:{item.cause}" if item.cause else item.name.rstrip("0123456789") for item in RESOURCES])
 # What a device is like: the prices of what is counted against their mean, and how near each archetype is.
 _COUNTED = np.array([not item.cause for item in RESOURCES])
 _NEARNESS = np.array([item.cause == CAUSES[0] for item in RESOURCES])
@@ -87,6 +87,14 @@ class DeviceBank(nn.Module):
         self.shared_learned = nn.Parameter(torch.full((num_learned,), self.start))
         self.own_learned = nn.Parameter(torch.zeros(num_devices, num_learned))
         self.mix_map = nn.Parameter(torch.zeros(NUM_RESOURCES + num_learned, _NUM_MIX))
+
+    def shared_parameters(self) -> list[nn.Parameter]:
+        """What all devices have in common."""
+        return [self.shared_counted, self.shared_learned, self.mix_map]
+
+    def own_parameters(self) -> list[nn.Parameter]:
+        """What each device has to itself."""
+        return [self.own_counted, self.own_learned]
 
     def forward(self) -> Tensor:
         """Vectors of the trained devices, a_MD; float64 seconds per unit."""

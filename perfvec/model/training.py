@@ -38,11 +38,14 @@ from perfvec.model.window_sampling import WindowSampler
 from perfvec.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from pytorch_lightning.utilities.types import OptimizerLRScheduler
     from torch import Tensor
 
     from perfvec.model.config import TrainingConfig
+    from perfvec.model.devices import DeviceKind
 
 logger = logging.getLogger(__name__)
 
@@ -193,8 +196,13 @@ class TrainingModule(lightning.LightningModule):
     finished model use the average: a few held-out families judge single passes by chance.
     """
 
-    def __init__(self, network: Network, config: TrainingConfig) -> None:
+    datasheet_M: Tensor
+
+    def __init__(self, network: Network, config: TrainingConfig, kinds: Sequence[DeviceKind]) -> None:
         super().__init__()
+        of_kind = "simulated" if "simulated" in kinds else "real"
+        is_judged = torch.tensor([kind == of_kind for kind in kinds], dtype=torch.float64)
+        self.register_buffer("datasheet_M", is_judged, persistent=False)
         self.network = network
         self.averaged = AveragedModel(network, avg_fn=_average)
         self.config = config
@@ -222,8 +230,9 @@ class TrainingModule(lightning.LightningModule):
         bank = self.network.bank
         program_ND = self.network.encoder(batch.launches, self.config.profile_noise)
         data_loss = self._data_loss(batch, self.log_times(program_ND, bank()))
-        # The same launches as if no device had been measured, so that a datasheet alone gives a useful vector.
-        datasheet_loss = self._data_loss(batch, self.log_times(program_ND, bank.without_own()))
+        # The same launches as if no device had been measured, so that a datasheet alone gives a useful vector. Where
+        # there are simulated devices, they teach that: there are many, and nothing but their facts tells them apart.
+        datasheet_loss = self._data_loss(batch, self.log_times(program_ND, bank.without_own()), self.datasheet_M)
         prior = bank.prior(
             counted=self.config.counted_prior,
             shared=self.config.shared_prior,
@@ -243,25 +252,27 @@ class TrainingModule(lightning.LightningModule):
         errors_NM = (log_times_NM - batch.log_times_NM).abs() * (batch.weight_NM > 0)
         self._log("validation_log_error", errors_NM.sum() / (batch.weight_NM > 0).sum().clamp(min=1), batch)
 
-    def _data_loss(self, batch: TrainingBatch, log_times_NM: Tensor) -> Tensor:
+    def _data_loss(self, batch: TrainingBatch, log_times_NM: Tensor, device_M: Tensor | None = None) -> Tensor:
+        weight_NM = batch.weight_NM if device_M is None else batch.weight_NM * device_M
         loss_NM = functional.huber_loss(
             log_times_NM, batch.log_times_NM, reduction="none", delta=self.config.huber_delta
         )
-        return (loss_NM * batch.weight_NM).sum() / batch.weight_NM.sum().clamp(min=1e-12)
+        return (loss_NM * weight_NM).sum() / weight_NM.sum().clamp(min=1e-12)
 
     def _log(self, name: str, value: Tensor, batch: TrainingBatch) -> None:
         self.log(name, value.detach().float(), on_step=False, on_epoch=True, batch_size=len(batch.log_times_NM))
 
     def configure_optimizers(self) -> OptimizerLRScheduler:
         """AdamW with a step of its own for the device vectors; warm-up, then a cosine to a hundredth."""
-        config = self.config
+        config, bank = self.config, self.network.bank
         matrices = [p for p in self.network.encoder.parameters() if p.ndim > 1]
         others = [p for p in self.network.encoder.parameters() if p.ndim <= 1]
         groups = [
             {"params": matrices, "weight_decay": config.weight_decay, "lr": config.learning_rate},
             {"params": others, "weight_decay": 0.0, "lr": config.learning_rate},
-            # Their prior is in the loss.
-            {"params": list(self.network.bank.parameters()), "weight_decay": 0.0, "lr": config.device_learning_rate},
+            # What all devices share moves as the networks do; what one has to itself, faster. The prior is in the loss.
+            {"params": bank.shared_parameters(), "weight_decay": 0.0, "lr": config.learning_rate},
+            {"params": bank.own_parameters(), "weight_decay": 0.0, "lr": config.device_learning_rate},
         ]
         optimizer = torch.optim.AdamW([group for group in groups if group["params"]], betas=(0.9, 0.98))
         total = max(int(self.trainer.estimated_stepping_batches), 1)
@@ -308,7 +319,7 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         )
         encoder.profile_norm.fit([launch_profile(launch)[None] for launch in data.train_set.launches])
         network = Network(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout))
-        module = TrainingModule(network, config)
+        module = TrainingModule(network, config, dataset.kinds)
         _fit(module, data, folder)
     validation_families = set(data.validation_set.families) if data.has_validation else set()
     return TrainedModel(
