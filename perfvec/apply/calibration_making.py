@@ -97,8 +97,7 @@ def make_set(model: TrainedModel, dataset: Dataset, holdout: Holdout, *, model_d
 
 def slowest_vector(model: TrainedModel) -> NDArray[np.float64]:
     """The vector that prices every coordinate as the slowest real device of the model does."""
-    table = model.devices
-    return table.vectors[[kind == "real" for kind in table.kinds]].max(axis=0)
+    return model.devices.vectors[model.real_devices()].max(axis=0)
 
 
 def choose_rows(
@@ -179,9 +178,9 @@ class KnownTimes:
         )
 
     def prior(self, name: str, spread: PriorSpread) -> DeviceBelief:
-        """What the other rows of the table make of a device."""
+        """What the other real devices make of a device."""
         table, starts = self.model.devices, self.model.datasheet_devices
-        others = [row for row, other in enumerate(table.names) if other != name]
+        others = self.model.real_devices(but=name)
         return table_prior(
             starts.row(name), table.vectors[others], starts.vectors[others], common=spread.common, own=spread.own
         )

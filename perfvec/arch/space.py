@@ -245,7 +245,8 @@ class DesignSpace:
         return values
 
     def _device(self, number: int, values: Mapping[str, Scalar], base: Device | None) -> SampledDevice:
-        facts = {name: value for name, value in values.items() if name in set(fact_names())}
+        known = set(fact_names())
+        facts = {name: value for name, value in values.items() if name in known}
         settings = {name.removeprefix(TIMING): v for name, v in values.items() if name.startswith(TIMING)}
         whole = {name for name, entry in field_ranges().items() if entry.is_whole}
         settings = {name: int(v) if name in whole else v for name, v in settings.items()}

@@ -1,8 +1,8 @@
 """Which coordinate of a vector is what.
 
-    [ counted resources | launch gates × counted resources | token gates × token units | free token gates ]
+    [ resources | launch gates × resources | token gates × token units | free token gates ]
 
-The counted ones come first, in the order of `perfvec.resources`. A gated coordinate is the same count, weighed between
+The resources come first, in the order of `perfvec.resources`. A gated coordinate is the same count, weighed between
 0 and 1 by what the encoder sees, so it has the same unit and a device charges for it in seconds per that unit. Free
 gates weigh the instruction itself.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INSTRUCTION = "instruction"
 # What a unit costs that is not named like a resource: about as much as an instruction that does nothing special.
 _DEFAULT_RESOURCE = "other_issue"
-# By which unit a resource of the whole launch is shared among its instructions, the first that there is.
+# By which unit a resource of the whole launch is shared among its instructions: the first that one of them uses.
 _SHARED_BY = {
     "serial_atomics": ("atomic_passes",),
     "issue_per_slot": (INSTRUCTION,),
@@ -40,7 +40,7 @@ _CAUSE_SHARED_BY = {
     "local": ("local_passes",),
     "l1": ("l1_sectors",),
     "l2": ("l2_sectors", "l1_sectors"),
-    "dram": ("dram_sectors", "l1_sectors"),
+    "dram": ("dram_sectors", "l2_sectors", "l1_sectors"),
     "atomics": ("atomic_passes",),
     "barrier": ("barriers",),
     "dispatch": (),
@@ -56,7 +56,7 @@ class VectorLayout:
 
     Attributes:
         unit_names: Units of an instruction.
-        launch_gates: Gates per counted resource.
+        launch_gates: Gates per resource.
         token_gates: Gates per unit of an instruction.
         free_gates: Gates of the instruction itself.
     """
@@ -78,7 +78,7 @@ class VectorLayout:
 
     @property
     def num_learned(self) -> int:
-        """All coordinates that are not plain counts."""
+        """All coordinates that are no plain resources."""
         return self.num_launch_coordinates + self.num_token_coordinates
 
     @property
@@ -106,28 +106,34 @@ class VectorLayout:
         return np.concatenate([launch, of_unit[self.token_unit]]).astype(np.int64)
 
     @property
-    def sharing_unit(self) -> NDArray[np.int64]:
-        """Column of `all_units` by which each resource is shared among instructions, or -1; `(NUM_RESOURCES,)`."""
+    def sharing_units(self) -> NDArray[np.int64]:
+        """Columns of `all_units` by which each resource is shared among instructions, the first that is used.
+
+        Returns:
+            `(candidates, NUM_RESOURCES)`; -1 where there is none left.
+        """
         column = {name: index for index, name in enumerate(self.all_units)}
-        shared = np.full(NUM_RESOURCES, -1, dtype=np.int64)
+        most = max(map(len, (*_SHARED_BY.values(), *_CAUSE_SHARED_BY.values())))
+        shared = np.full((most, NUM_RESOURCES), -1, dtype=np.int64)
         for index, resource in enumerate(RESOURCES):
             stem = resource.name.rstrip("0123456789").rstrip("_")
             candidates = _CAUSE_SHARED_BY[resource.cause] if resource.cause else _SHARED_BY.get(stem, (resource.name,))
-            shared[index] = next((column[name] for name in candidates if name in column), -1)
+            known = [column[name] for name in candidates if name in column]
+            shared[: len(known), index] = known
         return shared
 
     @property
     def names(self) -> tuple[str, ...]:
         """A name for each coordinate, such as `dram_sectors` or `launch:dram_sectors:3`; length `dim`."""
-        counted = [resource.name for resource in RESOURCES]
-        launch = [f"launch:{name}:{gate}" for name in counted for gate in range(self.launch_gates)]
+        plain = [resource.name for resource in RESOURCES]
+        launch = [f"launch:{name}:{gate}" for name in plain for gate in range(self.launch_gates)]
         token = [f"token:{name}:{gate}" for name in self.unit_names for gate in range(self.token_gates)]
         free = [f"token:{INSTRUCTION}:{gate}" for gate in range(self.free_gates)]
-        return (*counted, *launch, *token, *free)
+        return (*plain, *launch, *token, *free)
 
 
 def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayout:
-    """Divide the coordinates that are not counted between launch gates and token gates.
+    """Divide the coordinates that are no resources between launch gates and token gates.
 
     Args:
         config: Total number of coordinates and gates per unit. What is left gates the resources, as many times as
@@ -140,7 +146,7 @@ def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayou
     left = config.dim - NUM_RESOURCES - len(unit_names) * config.token_gates
     if left < 0:
         raise ConfigError(
-            f"dim={config.dim} cannot hold {NUM_RESOURCES} counted resources and token_gates={config.token_gates} for "
+            f"dim={config.dim} cannot hold {NUM_RESOURCES} resources and token_gates={config.token_gates} for "
             f"each of {len(unit_names)} units; set dim to {config.dim - left} or more, or token_gates lower"
         )
     return VectorLayout(

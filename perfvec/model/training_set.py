@@ -71,7 +71,9 @@ class TrainingSet:
     @property
     def fingerprint(self) -> str:
         """16 hex digits that tell one training set from another."""
-        state = hashlib.sha256(repr((self.launches[0].schema, self.families, self.suites, self.device_names)).encode())
+        state = hashlib.sha256(
+            repr((self.launches[0].schema, self.families, self.suites, self.device_names, self.kinds)).encode()
+        )
         for array in (self.times, self.spread, self.seconds_per_unit):
             state.update(np.ascontiguousarray(array).tobytes())
         for launch in self.launches:

@@ -1,6 +1,6 @@
 """Program vectors of launches, what each instruction adds to them, and their product with device vectors.
 
-Legend: N launch, M device, T token, D vector, K counted resource, G gate of a resource.
+Legend: N launch, M device, T token, D vector, K resource, G gate of a resource.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def encode(
 def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions:
     """What each instruction adds to the launch's program vector.
 
-    An instruction's own coordinates are its gates times its units. A counted resource of the launch, gated or not, is
-    shared among the instructions in proportion to the unit that stands for it (`VectorLayout.sharing_unit`); what no
-    instruction uses stays with the launch.
+    An instruction's own coordinates are its gates times its units. A resource of the launch, gated or not, is shared
+    among the instructions in proportion to the first unit that stands for it (`VectorLayout.sharing_units`) and that
+    one of them uses; what no instruction uses stays with the launch.
 
     Args:
         encoder: The network, in evaluation mode.
@@ -98,7 +98,7 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
                 start = launch.window_start[window]
                 token_TL[start : start + length] = coordinates_BTL[row, :length] * weight_B[row]
         launch_KG = encoder.launch_coordinates(batch, profile_NC).cpu().numpy().reshape(NUM_RESOURCES, -1)
-    share_TK, rest_K = _shares(launch, layout.sharing_unit)
+    share_TK, rest_K = _shares(launch, layout.sharing_units)
     whole_K1G = np.concatenate([launch.resources[:, None], launch_KG], axis=1)
     counted_TD = np.concatenate(
         [share_TK * launch.resources, (share_TK[:, :, None] * launch_KG).reshape(launch.num_tokens, -1)], axis=1
@@ -131,13 +131,15 @@ def predict(program_vectors: NDArray[np.float64], device_vectors: NDArray[np.flo
     return program_vectors @ device_vectors.T
 
 
-def _shares(launch: LaunchInput, sharing_unit: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(launch: LaunchInput, sharing_CK: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Each token's share of each resource, `(T, K)`, and what is left for the launch, `(K,)`; together 1."""
     units_TV = np.concatenate([launch.token_units, np.ones((launch.num_tokens, 1))], axis=1)
-    used_TK = units_TV[:, sharing_unit] * launch.token_weight[:, None]
-    total_K = used_TK.sum(axis=0)
-    is_shared = (sharing_unit >= 0) & (total_K > 0)
-    share_TK = np.where(is_shared, used_TK / np.where(is_shared, total_K, 1.0), 0.0)
+    used_TV = units_TV * launch.token_weight[:, None]
+    total_V = used_TV.sum(axis=0)
+    is_used_CK = (sharing_CK >= 0) & (total_V[sharing_CK] > 0)
+    unit_K = np.take_along_axis(sharing_CK, is_used_CK.argmax(axis=0)[None], axis=0)[0]
+    is_shared = is_used_CK.any(axis=0)
+    share_TK = np.where(is_shared, used_TV[:, unit_K] / np.where(is_shared, total_V[unit_K], 1.0), 0.0)
     return share_TK, np.where(is_shared, 0.0, 1.0)
 
 

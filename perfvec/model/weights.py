@@ -64,6 +64,10 @@ class TrainedModel:
     code_version: str
 
     def __post_init__(self) -> None:
+        if len(self.device_kinds) != len(self.device_names) or not {*self.device_kinds} <= {"real", "simulated"}:
+            raise ModelError(
+                f"device_kinds {self.device_kinds} of {len(self.device_names)} devices; each is 'real' or 'simulated'"
+            )
         self.encoder.eval().requires_grad_(False)
         self.bank.eval().requires_grad_(False)
 
@@ -114,7 +118,18 @@ class TrainedModel:
             ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
         """
         start = self.device_from_datasheet(seconds_per_unit)
-        return table_prior(start, self.devices.vectors, self.datasheet_devices.vectors, common=common, own=own)
+        real = self.real_devices()
+        vectors, starts = self.devices.vectors[real], self.datasheet_devices.vectors[real]
+        return table_prior(start, vectors, starts, common=common, own=own)
+
+    def real_devices(self, *, but: str = "") -> list[int]:
+        """Rows of the devices whose times were measured: only these show how far a datasheet is off.
+
+        Args:
+            but: One to leave out.
+        """
+        known = zip(self.device_names, self.device_kinds, strict=True)
+        return [row for row, (name, kind) in enumerate(known) if kind == "real" and name != but]
 
     def encode(self, launches: Sequence[LaunchInput]) -> NDArray[np.float64]:
         """Program vectors of launches; float64 `(launches, D)`.

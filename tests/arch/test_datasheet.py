@@ -5,9 +5,17 @@ import dataclasses
 import numpy as np
 import pytest
 
-from perfvec.arch.datasheet import ladder_weights, roofline_time_s, seconds_per_unit
+from perfvec.arch.archetypes import archetype_prices
+from perfvec.arch.datasheet import (
+    COUNTED_SHARE,
+    counted_seconds_per_unit,
+    ladder_weights,
+    roofline_time_s,
+    seconds_per_unit,
+)
 from perfvec.arch.device import find_device, load_devices
-from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES, SLOT_LADDER
+from perfvec.arch.timing.of_device import timing_config
+from perfvec.resources import NUM_COUNTED, NUM_RESOURCES, RESOURCE_INDEX, RESOURCES, SLOT_LADDER
 
 
 def counts(**values: float) -> np.ndarray:
@@ -18,7 +26,7 @@ def counts(**values: float) -> np.ndarray:
 
 
 def test_h200_seconds_by_hand():
-    seconds = seconds_per_unit(find_device("nvidia-h200"))
+    seconds = counted_seconds_per_unit(find_device("nvidia-h200"))
     by_hand = {
         "launch": 5.57e-6,
         "fp32_issue": 32 / (66.908e12 / 2),  # 32 lanes, an fma is two FLOP
@@ -39,7 +47,7 @@ def test_h200_seconds_by_hand():
 
 
 def test_h200_latency_terms_by_hand():
-    seconds = seconds_per_unit(find_device("nvidia-h200"))
+    seconds = counted_seconds_per_unit(find_device("nvidia-h200"))
     slots = 132 * 64  # 8448, between the rungs 2048 and 16384
     low = (1 / slots - 1 / 16384) / (1 / 2048 - 1 / 16384)
     assert seconds[RESOURCE_INDEX["issue_per_slot_2048"]] == pytest.approx(low * 4 / 1.98e9)
@@ -62,6 +70,16 @@ def test_ladder_is_exact_for_plenty_and_for_little_work(slots: float):
 def test_ladder_beyond_its_ends():
     assert ladder_weights(2.0).tolist() == [8, 0, 0, 0]
     assert ladder_weights(20_000.0).tolist() == [0, 0, 0, 1]
+
+
+def test_a_device_vector_starts_with_a_share_of_the_counted_prices_and_the_timed_ones():
+    device = find_device("nvidia-rtx-3090")
+    seconds = seconds_per_unit(device)
+    assert seconds.shape == (NUM_RESOURCES,)
+    np.testing.assert_allclose(seconds[:NUM_COUNTED], COUNTED_SHARE * counted_seconds_per_unit(device), rtol=1e-15)
+    np.testing.assert_array_equal(seconds[NUM_COUNTED:], archetype_prices(timing_config(device)))
+    other = timing_config(find_device("amd-instinct-mi210"))
+    np.testing.assert_array_equal(seconds_per_unit(device, other)[NUM_COUNTED:], archetype_prices(other))
 
 
 def test_every_device_charges_for_every_throughput_resource():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from perfvec.errors import ModelError
-from perfvec.model.launch_input import FeatureSchema, LaunchInput, check_same_schema, launch_profile
-from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX
+from perfvec.model.launch_input import PROFILE_EXTRA, FeatureSchema, LaunchInput, check_same_schema, launch_profile
+from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES, RESOURCE_INDEX
 from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 
@@ -37,7 +37,20 @@ def test_profile_is_context_mix_and_size():
     assert profile[0] == 7.0
     assert profile[1 + RESOURCE_INDEX["launch"]] == pytest.approx(np.log(1 / executed + 1e-6), rel=1e-6)
     assert profile[1 + RESOURCE_INDEX["fp32_issue"]] == pytest.approx(np.log(1e-6), rel=1e-6)
-    assert profile[-1] == pytest.approx(np.log(executed), rel=1e-6)
+    assert profile[1 + NUM_COUNTED] == pytest.approx(np.log(executed), rel=1e-6)
+    assert len(profile) == 1 + PROFILE_EXTRA
+
+
+def test_profile_has_times_against_their_mean_and_shares_of_causes():
+    resources = small_launch().resources.copy()
+    times_AC = resources[NUM_COUNTED:].reshape(len(ARCHETYPES), len(CAUSES))
+    times_AC[:, 0], times_AC[:, 1] = 3e-3, 1e-3
+    times_AC[1] *= 10
+    profile = launch_profile(small_launch(resources=resources))[1 + NUM_COUNTED + 1 :]
+    log_A, shares_AC = profile[: len(ARCHETYPES)], profile[len(ARCHETYPES) :].reshape(times_AC.shape)
+    assert log_A.mean() == pytest.approx(0, abs=1e-6)
+    assert log_A[1] - log_A[0] == pytest.approx(np.log(10), rel=1e-5)
+    np.testing.assert_allclose(shares_AC[:, :3], [[0.75, 0.25, 0]] * len(ARCHETYPES), rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -55,11 +55,11 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_layout_divides_the_coordinates():
-    layout = make_layout(ModelConfig(dim=256, token_gates=6), ("l1_sectors", "odd"))
-    left = 256 - NUM_RESOURCES - 2 * 6
+    layout = make_layout(ModelConfig(dim=480, token_gates=6), ("l1_sectors", "odd"))
+    left = 480 - NUM_RESOURCES - 2 * 6
     assert (layout.launch_gates, layout.free_gates) == (left // NUM_RESOURCES, left % NUM_RESOURCES)
-    assert layout.dim == 256 == len(layout.names) == NUM_RESOURCES + layout.num_learned
-    assert len(set(layout.names)) == 256
+    assert layout.dim == 480 == len(layout.names) == NUM_RESOURCES + layout.num_learned
+    assert len(set(layout.names)) == 480
     assert layout.names[RESOURCE_INDEX["dram_sectors"]] == "dram_sectors"
     assert layout.token_unit.tolist() == [0] * 6 + [1] * 6 + [2] * layout.free_gates
     # A unit that is no resource, and the instruction itself, cost like other issue.
@@ -71,11 +71,20 @@ def test_layout_divides_the_coordinates():
 
 def test_resources_are_shared_by_the_unit_that_stands_for_them():
     layout = make_layout(ModelConfig(), ("dram_sectors", "l1_sectors"))
-    shared = dict(zip(layout.names, layout.sharing_unit.tolist(), strict=False))
-    assert shared["dram_sectors"] == 0
-    assert shared["l1_sectors"] == shared["access_per_slot_256"] == 1
-    assert shared["issue_per_slot_16"] == 2  # the instruction itself
-    assert shared["launch"] == shared["work_groups"] == shared["fp64_issue"] == -1
+    shared = dict(zip(layout.names, layout.sharing_units.T.tolist(), strict=False))
+    assert shared["dram_sectors"] == [0, -1, -1]
+    assert shared["l1_sectors"] == shared["access_per_slot_256"] == [1, -1, -1]
+    assert shared["issue_per_slot_16"] == [2, -1, -1]  # the instruction itself
+    assert shared["launch"] == shared["work_groups"] == shared["fp64_issue"] == [-1, -1, -1]
+
+
+def test_times_are_shared_by_what_causes_them():
+    layout = make_layout(ModelConfig(), ("dram_sectors", "l1_sectors", "barriers"))
+    shared = dict(zip(layout.names, layout.sharing_units.T.tolist(), strict=False))
+    assert shared["time:nvidia-h200:dram"] == [0, 1, -1]  # by DRAM sectors, and if there are none by L1 sectors
+    assert shared["time:nvidia-h200:barrier"] == [2, -1, -1]
+    assert shared["time:nvidia-h200:issue"] == shared["time:nvidia-h200:tail"] == [3, -1, -1]
+    assert shared["time:nvidia-h200:launch"] == shared["time:nvidia-h200:dispatch"] == [-1, -1, -1]
 
 
 def test_too_few_coordinates_are_refused_with_the_number_that_suffices():

@@ -13,6 +13,7 @@ from perfvec.model.config import ModelConfig, TrainingConfig
 from perfvec.model.training import BatchStream, LaunchData, train
 from perfvec.model.training_set import split_families
 from perfvec.model.vectors import predict
+from perfvec.model.weights import TrainedModel
 from perfvec.resources import NUM_RESOURCES
 from tests.model.synthetic_launches import make_training_set
 
@@ -67,7 +68,7 @@ def test_training_beats_the_constant_on_unseen_families(tmp_path):
     assert not {"kernel3", "kernel11", "kernel17"} & {*model.families, *model.validation_families}
     # A device known by its datasheet alone is predicted too, if not as well.
     new = model.device_from_datasheet(whole.seconds_per_unit[0])
-    assert new.shape == (256,) and (new > 0).all()
+    assert new.shape == (SMALL.model.dim,) and (new > 0).all()
 
 
 def test_the_same_seed_trains_the_same_model_and_leaves_the_callers_chance_alone(dataset, tmp_path):
@@ -212,6 +213,67 @@ def test_weights_by_hand(dataset):
     weights = replace(three, times=times, spread=spread).weights(typical_spread=0.1, family_balance=1.0)
     # Kernel0's launches count 1/2 each; kernel1's counts 1, halved by its spread. Eight measurements, mean 1/2.
     np.testing.assert_allclose(weights, [[1, 0, 1], [1, 1, 1], [1, 1, 1]], rtol=1e-12)
+
+
+def with_simulated(dataset, num_devices=5):
+    """The training set with times of simulated devices, of which the first launch does not fit on the first."""
+    other = make_training_set(num_launches=len(dataset.launches), num_families=8, num_devices=num_devices, seed=9)
+    times = other.times.copy()
+    times[0, 0] = np.nan
+    names = tuple(f"space/{number}" for number in range(num_devices))
+    return dataset.with_simulated(times, names, other.seconds_per_unit)
+
+
+def test_simulated_devices_stand_behind_the_real_ones(dataset):
+    both = with_simulated(dataset)
+    assert both.kinds == ("real",) * 3 + ("simulated",) * 5
+    assert both.device_names[2:4] == ("device2", "space/0")
+    np.testing.assert_array_equal(both.times[:, :3], dataset.times)
+    np.testing.assert_array_equal(both.spread[:, :3], dataset.spread)
+    np.testing.assert_array_equal(both.seconds_per_unit[:3], dataset.seconds_per_unit)
+    # The timing model repeats itself; where a launch does not fit there is no spread either.
+    assert np.isnan(both.times[0, 3]) and np.isnan(both.spread[0, 3])
+    assert np.nansum(both.spread[:, 3:]) == 0 and np.isnan(both.spread[:, 3:]).sum() == 1
+    assert both.subset(np.array([3, 1])).kinds == both.kinds
+    assert both.fingerprint != replace(both, num_simulated=4).fingerprint
+    more = both.with_simulated(both.times[:, 4:5], ("space/9",), both.seconds_per_unit[4:5])
+    assert more.num_simulated == 6 and more.kinds[-1] == "simulated"
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 2.0])
+def test_simulated_devices_together_count_a_share_of_the_real_ones(dataset, share):
+    alone = dataset.weights(typical_spread=0.1, family_balance=0.5)
+    both = with_simulated(dataset)
+    weights = both.weights(typical_spread=0.1, family_balance=0.5, simulated_weight=share)
+    np.testing.assert_allclose(weights[:, :3], alone, rtol=1e-12)
+    assert weights[:, 3:].sum() == pytest.approx(share * alone.sum())
+    assert weights[0, 3] == 0
+    if share:
+        assert (weights[1:, 3:] > 0).all()
+
+
+def test_without_measured_times_simulated_ones_count_one_each(dataset):
+    both = with_simulated(dataset)
+    times = both.times.copy()
+    times[:, :3] = np.nan
+    only = replace(both, times=times, spread=np.where(np.isnan(times), np.nan, 0.0))
+    weights = only.weights(typical_spread=0.1, family_balance=0.5)
+    assert weights[:, :3].sum() == 0
+    assert weights[~np.isnan(times)].mean() == pytest.approx(1)
+
+
+def test_kinds_are_trained_saved_and_read(dataset, tmp_path):
+    both = with_simulated(dataset)
+    model = train(replace(SMALL, epochs=8), both, tmp_path)
+    assert model.device_kinds == both.kinds
+    model.save(tmp_path / "model.safetensors")
+    loaded = TrainedModel.load(tmp_path / "model.safetensors")
+    assert loaded.devices.kinds == both.kinds
+    np.testing.assert_array_equal(loaded.devices.vectors, model.devices.vectors)
+    # Simulated devices are learned as well: nearer than without them.
+    ignoring = train(replace(SMALL, epochs=8, simulated_weight=0.0), both, tmp_path / "ignoring")
+    errors = [metrics.median_ape(times_of(one, both.launches)[1:, 3:], both.times[1:, 3:]) for one in (model, ignoring)]
+    assert errors[0] < 0.7 * errors[1]
 
 
 @pytest.mark.parametrize(

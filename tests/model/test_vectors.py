@@ -9,7 +9,7 @@ from perfvec.model.config import ModelConfig
 from perfvec.model.launch_input import LaunchInput, launch_profile
 from perfvec.model.program_encoder import Normaliser, ProgramEncoder
 from perfvec.model.vectors import contributions, encode, predict
-from perfvec.resources import NUM_RESOURCES
+from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES, RESOURCE_INDEX
 from tests.model.synthetic_launches import SCHEMA, make_training_set
 
 # Gates are computed in single precision, in an order that depends on how windows are batched.
@@ -42,7 +42,7 @@ def part_of(launch: LaunchInput, windows: np.ndarray, share: float) -> LaunchInp
 
 def test_counted_coordinates_are_the_counts(encoder, launches):
     vectors = encode(encoder, launches)
-    assert vectors.shape == (5, 256) and vectors.dtype == np.float64
+    assert vectors.shape == (5, encoder.layout.dim) and vectors.dtype == np.float64
     np.testing.assert_array_equal(vectors[:, :NUM_RESOURCES], np.stack([x.resources for x in launches]))
 
 
@@ -99,15 +99,40 @@ def test_groups_bound_memory_without_changing_vectors(encoder, launches, monkeyp
 
 
 def test_contributions_sum_to_the_vector_and_to_the_time(encoder, launches):
-    device = np.random.default_rng(0).lognormal(-23, 2, 256)
+    device = np.random.default_rng(0).lognormal(-23, 2, encoder.layout.dim)
     for launch in launches:
         parts = contributions(encoder, launch)
         vector = encode(encoder, [launch])[0]
-        assert parts.tokens.shape == (launch.num_tokens, 256)
+        assert parts.tokens.shape == (launch.num_tokens, encoder.layout.dim)
         assert (parts.tokens >= 0).all() and (parts.launch >= 0).all()
         np.testing.assert_allclose(parts.tokens.sum(axis=0) + parts.launch, vector, rtol=SINGLE)
         by_token = parts.tokens @ device
         np.testing.assert_allclose(by_token.sum() + parts.launch @ device, vector @ device, rtol=SINGLE)
+
+
+def test_time_goes_to_the_instructions_that_cause_it(encoder, launches):
+    launch = launches[0]
+    resources = launch.resources.copy()
+    resources[NUM_COUNTED:] = np.tile(np.arange(1.0, len(CAUSES) + 1), len(ARCHETYPES))
+    units = launch.row_units.copy()
+    column = {name: index for index, name in enumerate(SCHEMA.unit_names)}
+    units[:, column["dram_sectors"]] = 0
+    units[:, [column["barriers"], column["l2_sectors"], column["l1_sectors"]]] = 0
+    units[0, column["l2_sectors"]] = 2
+    parts = contributions(encoder, replace(launch, resources=resources, row_units=units))
+    is_first = launch.token_row == 0
+    at = {cause: RESOURCE_INDEX[f"time:{ARCHETYPES[3]}:{cause}"] for cause in CAUSES}
+    # No instruction reaches DRAM by its counts, so those that reach L2 have the time; nobody does that waits.
+    for cause in ("l2", "dram"):
+        whole = resources[at[cause]]
+        assert parts.tokens[is_first, at[cause]].sum() == pytest.approx(whole)
+        assert parts.launch[at[cause]] == 0
+    for cause in ("barrier", "l1", "dispatch", "launch"):
+        assert parts.launch[at[cause]] == resources[at[cause]]
+        assert not parts.tokens[:, at[cause]].any()
+    for cause in ("issue", "tail"):
+        expected = launch.token_weight / launch.token_weight.sum() * resources[at[cause]]
+        np.testing.assert_allclose(parts.tokens[:, at[cause]], expected, rtol=1e-12)
 
 
 def test_a_weight_of_ten_billion_keeps_the_small_window_beside_it(encoder, launches):

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from safetensors.torch import save_file
 
 from perfvec.errors import FormatError, ModelError
 from perfvec.model.config import ModelConfig, TrainingConfig
-from perfvec.model.posterior import Measurements, Misfit, posterior
+from perfvec.model.posterior import Measurements, Misfit, posterior, table_prior
 from perfvec.model.training import train
 from perfvec.model.vectors import predict
 from perfvec.model.weights import TrainedModel
@@ -47,9 +48,34 @@ def test_predictions_are_identical_after_a_round_trip(model, path, dataset):
 
 def test_where_it_comes_from_is_kept(model, path):
     loaded = TrainedModel.load(path)
-    for name in ("schema", "config", "device_names", "families", "validation_families", "suites", "code_version"):
+    for name in (
+        "schema",
+        "config",
+        "device_names",
+        "device_kinds",
+        "families",
+        "validation_families",
+        "suites",
+        "code_version",
+    ):
         assert getattr(loaded, name) == getattr(model, name)
     assert loaded.devices.kinds == ("real", "real")
+
+
+def test_only_real_devices_show_how_far_a_datasheet_is_off(model, dataset):
+    seconds = dataset.seconds_per_unit[0]
+    simulated = replace(model, device_kinds=("real", "simulated"))
+    assert (simulated.real_devices(), model.real_devices(but="device0")) == ([0], [1])
+    prior = simulated.device_prior(seconds, common=0.5, own=0.5)
+    alone = table_prior(
+        model.device_from_datasheet(seconds),
+        model.devices.vectors[:1],
+        model.datasheet_devices.vectors[:1],
+        common=0.5,
+        own=0.5,
+    )
+    np.testing.assert_array_equal(prior.covariance, alone.covariance)
+    np.testing.assert_array_equal(prior.log_mean, alone.log_mean)
 
 
 def test_attribution_of_the_model_is_its_prediction(model, dataset):
@@ -62,8 +88,6 @@ def test_attribution_of_the_model_is_its_prediction(model, dataset):
 
 
 def test_a_launch_of_another_schema_is_refused(model, dataset):
-    from dataclasses import replace
-
     launch = dataset.launches[0]
     other = replace(launch, schema=replace(launch.schema, features_version=9), name="saxpy")
     for use in (lambda: model.encode([other]), lambda: model.contributions(other)):
@@ -115,12 +139,15 @@ def rewrite(path, *, metadata=None, drop=(), **tensors):
     [
         ({"metadata": {"format": "perfvec-trace"}}, "holds 'perfvec-trace', not 'perfvec-model'"),
         ({"metadata": {"format": None}}, "holds None"),
-        ({"metadata": {"format_version": "2"}}, "format version 2; this release reads 1. Upgrade"),
+        ({"metadata": {"format_version": "1"}}, "format version 1; this release reads 2. Upgrade"),
         ({"metadata": {"config": "{"}}, "is damaged"),
         ({"metadata": {"config": json.dumps({"epochs": 0})}}, "is damaged: training setting epochs"),
         ({"metadata": {"schema": json.dumps({"features_version": 1})}}, "is damaged"),
         ({"metadata": {"device_names": json.dumps(["a"])}}, "is damaged"),
         ({"metadata": {"families": None}}, "is damaged"),
+        ({"metadata": {"device_kinds": None}}, "is damaged"),
+        ({"metadata": {"device_kinds": json.dumps(["real"])}}, "is damaged: device_kinds"),
+        ({"metadata": {"device_kinds": json.dumps(["real", "odd"])}}, "is damaged: device_kinds"),
         ({"drop": ("bank.own_learned",)}, "is damaged"),
         ({"seconds_per_unit": torch.ones(2, 3)}, "is damaged"),
         ({"drop": ("seconds_per_unit",)}, "is damaged"),

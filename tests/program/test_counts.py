@@ -12,7 +12,7 @@ from perfvec.program.classify import make_static_table, opcode_class
 from perfvec.program.counts import count_resources, count_token_units, count_window_units, unit_tables
 from perfvec.program.executor import compile_launch
 from perfvec.program.tracer import trace_launch
-from perfvec.resources import RESOURCES
+from perfvec.resources import COUNTED
 from perfvec.trace_data import OPCODE_CLASSES, Trace
 from tests.program.ir_text import kernel_from_ir
 from tests.program.launching import make_launch
@@ -54,7 +54,7 @@ def resources(launch: Launch) -> dict[str, float]:
     found = trace(launch)
     tables = unit_tables(found)
     counted = count_resources(found, tables, count_window_units(found, tables))
-    return dict(zip((r.name for r in RESOURCES), counted.tolist(), strict=True))
+    return dict(zip((r.name for r in COUNTED), counted.tolist(), strict=True))
 
 
 def kernel(body: str, *args: str, parameters: str = "", **sizes: Any) -> Launch:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from perfvec.program.counts import TOKEN_UNITS, count_token_units, unit_tables
 from perfvec.program.features import CONTEXT_NAMES, FEATURE_NAMES, make_features, nearest_producers
 from perfvec.program.tracer import trace_launch
-from perfvec.resources import NUM_RESOURCES, RESOURCES
+from perfvec.resources import NUM_COUNTED
 from perfvec.trace_data import CONTEXT_FIELDS, OPCODE_CLASSES, Trace
 from tests.opencl import oclgrind_device
 from tests.program.launching import make_launch
@@ -111,13 +111,13 @@ def test_launch_of_saxpy():
     found = trace(SAXPY)
     features = make_features(found)
     context = dict(zip(CONTEXT_NAMES, features.context.tolist(), strict=True))
-    assert len(context) == len(CONTEXT_FIELDS) + NUM_RESOURCES
+    assert len(context) == len(CONTEXT_FIELDS) + NUM_COUNTED
     assert context["log_num_work_items"] == pytest.approx(log2(64, 16))
     assert context["log_live_registers"] == pytest.approx(log2(found.context.live_registers, 16))
     assert (context["split_share"], context["branch_entropy"]) == (0, 0)
     assert context["log_mean_lanes"] == pytest.approx(log2(32, 16))
     assert context["log_dram_sectors"] == pytest.approx(log2(16, 32))
-    assert features.resources.shape == (len(RESOURCES),)
+    assert features.resources.shape == (NUM_COUNTED,)
     assert features.resources[0] == 1
 
 

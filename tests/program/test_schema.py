@@ -8,7 +8,7 @@ from pathlib import Path
 
 from perfvec.program.counts import TOKEN_UNITS
 from perfvec.program.features import CONTEXT_NAMES, FEATURE_NAMES, FEATURES_VERSION, SHARES
-from perfvec.resources import RESOURCES, RESOURCES_VERSION
+from perfvec.resources import COUNTED, RESOURCES_VERSION, TIMED
 from perfvec.trace_data import CONTEXT_FIELDS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "format.md").read_text()
@@ -34,15 +34,18 @@ def test_every_column_of_token_features_is_in_one_row():
 
 def test_every_resource_is_there_with_its_unit():
     assert f"(of version {RESOURCES_VERSION};" in SECTION
-    table = rows("Columns of `token_units`")
-    assert [(name, row[1]) for row in table for name in names(row[0])] == [(r.name, r.unit) for r in RESOURCES]
+    *table, timed = rows("Columns of `token_units`")
+    assert [(name, row[1]) for row in table for name in names(row[0])] == [(r.name, r.unit) for r in COUNTED]
+    (pattern,) = names(timed[0])
+    assert all(fnmatchcase(r.name, pattern) and r.unit == timed[1] for r in TIMED)
+    assert not any(fnmatchcase(r.name, pattern) for r in COUNTED)
     assert [name for row in table if row[2] == "yes" for name in names(row[0])] == list(TOKEN_UNITS)
 
 
 def test_the_context_is_what_the_trace_says_and_the_resources():
     plain = [row[0].strip("`") for row in rows("Entries of `context`") if "any" not in row[0]]
     assert plain == list(SHARES)
-    others = [f"log_{name}" for name in (*CONTEXT_FIELDS, *(r.name for r in RESOURCES)) if name not in SHARES]
+    others = [f"log_{name}" for name in (*CONTEXT_FIELDS, *(r.name for r in COUNTED)) if name not in SHARES]
     assert sorted(CONTEXT_NAMES) == sorted([*plain, *others])
     trace = TEXT[TEXT.index("## perfvec-trace") : TEXT.index("## perfvec-measured")]
     assert set(CONTEXT_FIELDS) <= set(names(trace[trace.index("\nContext:") :]))
