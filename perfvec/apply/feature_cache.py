@@ -174,7 +174,10 @@ class FeatureCache:
         """
         with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)) as file:
             if _SIMULATED not in file:
-                raise FormatError(f"{self.path(digest)} has no times on simulated devices; delete it")
+                raise FormatError(
+                    f"{self.path(digest)} has no times on simulated devices; open the cache with those devices, "
+                    "FeatureCache.open(simulated=...), or delete the file"
+                )
             return np.asarray(file[_SIMULATED], dtype=np.float64)
 
 

@@ -171,6 +171,7 @@ def training_table(result: TrainingResult) -> Table:
         ("launches", str(result.num_launches)),
         ("left out: cannot be traced", str(result.num_left_out)),
         ("devices", ", ".join(result.device_names)),
+        *((("simulated devices", str(result.num_simulated)),) if result.num_simulated else ()),
         ("model", str(result.weights_path)),
         ("account", str(result.result_path)),
     )

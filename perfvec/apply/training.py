@@ -104,7 +104,8 @@ class TrainingResult:
         result_path: The account of it.
         num_launches: Launches trained on, those that decided when to stop included.
         num_left_out: Measured launches that could not be traced.
-        device_names: Devices trained on.
+        device_names: Devices trained on that were measured.
+        num_simulated: Simulated devices trained on beside them.
         rows: Figures on what was held out; none where nothing was.
     """
 
@@ -113,6 +114,7 @@ class TrainingResult:
     num_launches: int
     num_left_out: int
     device_names: tuple[str, ...]
+    num_simulated: int
     rows: tuple[EvaluationRow, ...]
 
 
@@ -254,7 +256,8 @@ def run_training(
         result_path=result_path,
         num_launches=len(rows),
         num_left_out=len(dataset.left_out),
-        device_names=dataset.data.device_names,
+        device_names=dataset.measured().data.device_names,
+        num_simulated=dataset.data.num_simulated,
         rows=tuple(evaluated),
     )
 
@@ -281,7 +284,8 @@ def _record(
         "code_version": model.code_version,
         "config": asdict(config),
         "holdout": asdict(holdout),
-        "devices": dataset.data.device_names,
+        "devices": dataset.measured().data.device_names,
+        "simulated_devices": dataset.data.device_names[len(dataset.devices) - dataset.data.num_simulated :],
         "num_launches": len(dataset.entries),
         "num_training_launches": num_training_launches,
         "num_left_out": Counter(item.reason.partition(":")[0] for item in dataset.left_out),

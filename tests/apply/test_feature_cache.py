@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,10 @@ import pytest
 
 from perfvec.apply import feature_cache
 from perfvec.apply.feature_cache import FeatureCache, code_hash, fill, read_all
+from perfvec.apply.simulated import SimulatedDevices
+from perfvec.apply.tracing import trace
+from perfvec.arch.archetypes import archetype_configs
+from perfvec.arch.timing import simulate
 from perfvec.errors import FormatError
 from perfvec.launch import Launch
 from perfvec.model.launch_input import LaunchInput
@@ -109,11 +114,71 @@ def test_other_versions_and_other_code_have_other_folders(tmp_path: Path):
     assert code_hash(tmp_path, ("deep/**/*.py", "absent.py")) != before
 
 
+SPACE = SimulatedDevices(space="gpu-2010-today")
+
+
+@pytest.mark.parametrize("num_processes", [0, 2])
+def test_times_on_simulated_devices_are_kept_beside_the_features(tmp_path: Path, num_processes: int):
+    entries = suites(tmp_path / "suites", suites={"one": ["scale", "beyond"]}, sizes=(1024,))
+    cache = FeatureCache.open(tmp_path, simulated=SPACE)
+    assert fill(cache, [(entry.name, entry.launch) for entry in entries], num_processes=num_processes) == {}
+    times = cache.read_times(entries[0].launch.digest)
+    expected = simulate(trace(entries[0].launch), SPACE.configs).kernel_time_s
+    assert times.dtype == np.float64
+    np.testing.assert_array_equal(times, expected.astype(np.float32))
+    usual = FeatureCache.open(tmp_path)
+    fill(usual, [(entry.name, entry.launch) for entry in entries[:1]], num_processes=0)
+    found, same = (one.read(entries[0].launch.digest, name="x") for one in (cache, usual))
+    assert isinstance(found, LaunchInput) and isinstance(same, LaunchInput)
+    assert np.array_equal(found.resources, same.resources)
+    # What cannot be traced has no times, and a cache that keeps none says what to do.
+    for one, digest in ((cache, entries[1].launch.digest), (usual, entries[0].launch.digest)):
+        with pytest.raises(FormatError, match=r"no times on simulated devices; open the cache with those devices"):
+            one.read_times(digest)
+
+
+def test_where_a_launch_does_not_fit_its_time_is_missing(tmp_path: Path):
+    entry = suites(tmp_path / "suites", suites={"one": ["scale"]}, sizes=(1024,))[0]
+    wide = replace(entry.launch, local_size=(1024,))
+    cache = FeatureCache.open(tmp_path, simulated=SPACE)
+    fill(cache, [("x", wide)], num_processes=0)
+    fits = np.array([config.max_group_work_items >= 1024 for config in SPACE.configs])
+    assert 0 < fits.sum() < len(fits)
+    np.testing.assert_array_equal(np.isnan(cache.read_times(wide.digest)), ~fits)
+
+
+def test_times_on_other_devices_are_another_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    mine = FeatureCache.open(tmp_path, simulated=SPACE)
+    assert mine.folder != FeatureCache.open(tmp_path).folder
+    assert mine.folder == FeatureCache.open(tmp_path, simulated=SimulatedDevices(space="gpu-2010-today")).folder
+    fewer = SPACE.devices[:9]
+    monkeypatch.setattr("perfvec.apply.simulated._split", lambda name: (fewer, frozenset()))
+    assert FeatureCache.open(tmp_path, simulated=SPACE).folder != mine.folder
+
+
+def test_other_archetypes_are_another_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = FeatureCache.open(tmp_path).folder
+    first, *others = archetype_configs()
+    changed = (replace(first, l2_bytes=2 * first.l2_bytes), *others)
+    monkeypatch.setattr("perfvec.arch.archetypes.archetype_configs", lambda: changed)
+    assert FeatureCache.open(tmp_path).folder != folder
+
+
 def test_processes_trace_side_by_side(tmp_path: Path):
     entries = suites(tmp_path / "suites")[:3]
     cache = FeatureCache.open(tmp_path)
     assert fill(cache, [(entry.name, entry.launch) for entry in entries], num_processes=2) == {}
     assert all(isinstance(cache.read(entry.launch.digest, name="x"), LaunchInput) for entry in entries)
+
+
+def test_once_the_time_is_over_no_launch_is_begun(tmp_path: Path):
+    entries = suites(tmp_path / "suites")
+    cache = FeatureCache.open(tmp_path)
+    launches = [(entry.name, entry.launch) for entry in entries]
+    assert fill(cache, launches, num_processes=1, seconds=0) == {}
+    assert not any(cache.holds(launch.digest) for _, launch in launches)
+    assert fill(cache, launches[:1], num_processes=1, seconds=600) == {}
+    assert cache.holds(launches[0][1].digest)
 
 
 def test_a_launch_that_ends_its_process_costs_itself_alone(tmp_path: Path):

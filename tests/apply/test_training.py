@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from perfvec.apply.feature_cache import FeatureCache
+from perfvec.apply.simulated import SimulatedDevices
 from perfvec.apply.splits import Holdout, save_holdout
+from perfvec.apply.tables import training_table
 from perfvec.apply.training import holdout_of, load_experiment, run_training
 from perfvec.errors import ConfigError, ModelError
 from perfvec.model.weights import TrainedModel
@@ -45,6 +47,26 @@ def test_training_writes_a_model_that_kept_to_the_holdout_and_an_account(folder:
     assert account["config"]["training"]["learning_rate"] == 1e-3
     assert {row["predictor"] for row in account["rows"]} >= {"perfvec", "constant"}
     assert result.weights_path.parent == folder / "out"
+
+
+def test_devices_of_a_space_train_too_and_measured_ones_judge(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / name))
+    text = (folder / "config.yaml").read_text()
+    text = text.replace("data: {", "data: {simulated: gpu-2010-today, simulated_devices: 3, ")
+    (tmp_path / "config.yaml").write_text(text)
+    config = load_experiment(tmp_path / "config.yaml", out_dir=tmp_path / "out")
+    result = run_training(config, num_processes=0)
+    chosen = [item.device.name for item in SimulatedDevices(space="gpu-2010-today").part("training", 3)]
+    model = TrainedModel.load(result.weights_path)
+    assert model.device_names == (*sorted(DEVICES), *chosen)
+    assert model.devices.kinds == ("real",) * 2 + ("simulated",) * 3
+    assert {row.device for row in result.rows} == set(DEVICES)
+    assert (result.device_names, result.num_simulated) == (tuple(sorted(DEVICES)), 3)
+    assert ("simulated devices", "3") in training_table(result).rows
+    account = json.loads(result.result_path.read_text())
+    assert account["devices"] == sorted(DEVICES) and account["simulated_devices"] == chosen
 
 
 def test_what_is_left_out_keeps_its_default(tmp_path: Path):
