@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from perfvec.apply.calibration_making import make_set
+from perfvec.apply.calibration_making import KnownTimes, make_set, slowest_vector
 from perfvec.apply.calibration_set import file_digest, find_set, load_set, read_set, save_set, set_path
 from perfvec.apply.dataset import make_dataset
 from perfvec.apply.feature_cache import FeatureCache
@@ -15,9 +15,10 @@ from perfvec.apply.models import SHIPPED_MODEL, load_model
 from perfvec.apply.splits import Holdout
 from perfvec.corpus.suite import load_suites
 from perfvec.errors import FormatError, ModelError
-from perfvec.model.uncertainty import Footing
+from perfvec.model.posterior import table_prior
+from perfvec.model.uncertainty import Footing, PriorSpread
 from tests.apply.calibrated import model_path as model_path
-from tests.apply.tiny import measured_table, tiny_model, write_suites
+from tests.apply.tiny import DEVICES, measured_table, tiny_model, write_suites
 
 
 def test_a_set_comes_back_as_it_was(model_path: Path):
@@ -82,3 +83,18 @@ def test_a_set_is_made_from_measured_launches(tmp_path: Path, front_end: None):
         make_set(tiny_model(("power",)), dataset, holdout, model_digest="0" * 16)
     with pytest.raises(ModelError, match="no launch of a held-out family"):
         make_set(tiny_model(), dataset, replace(holdout, families=()), model_digest="0" * 16)
+
+
+def test_simulated_devices_neither_slow_the_choice_nor_widen_the_prior():
+    model = replace(tiny_model(devices=(*DEVICES, "nvidia-gtx-480")), device_kinds=("real", "real", "simulated"))
+    vectors = model.devices.vectors
+    np.testing.assert_array_equal(slowest_vector(model), vectors[:2].max(axis=0))
+    assert (vectors[2] > vectors[:2].max(axis=0)).any()
+    known = KnownTimes(
+        model=model, devices=DEVICES, types=("gpu",) * 2, programs=vectors, times=vectors, spread=vectors, kernels=()
+    )
+    spread = PriorSpread(common=0.5, own=0.5)
+    alone = table_prior(
+        model.datasheet_devices.vectors[0], vectors[1:2], model.datasheet_devices.vectors[1:2], common=0.5, own=0.5
+    )
+    np.testing.assert_array_equal(known.prior(DEVICES[0], spread).covariance, alone.covariance)
