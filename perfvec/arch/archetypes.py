@@ -1,8 +1,9 @@
 """The timed resources: how long a launch takes on archetypes, by cause, and what a device charges for that.
 
-An archetype is a device of the timing model, fixed like a unit: a shipped device file, or a numbered device of a
-design space. A trace is timed on all of them at once; each time is split by cause. What another device charges for a
-second that archetype `a` spent for cause `c` starts at
+An archetype is a device of the timing model, fixed like a unit: what a device file said, or a numbered device of a
+design space, when a version of the resources was made (`experiments/devices/archetypes.py`). A trace is timed on all of
+them at once; each time is split by cause. What another device charges for a second that archetype `a` spent for cause
+`c` starts at
 
     w_a(device) · rate_{a,c} ÷ rate_{device,c},        w_a = softmax_a(−|x_device − x_a|² ÷ 0.1)
 
@@ -14,24 +15,22 @@ without training, is 17 % off in the median of 737 launches of the suites.
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfvec.arch.device import read_device
-from perfvec.arch.space_files import read_space
-from perfvec.arch.timing import Workload, read_workload, simulate
-from perfvec.arch.timing.of_device import timing_config
+from perfvec.arch.timing import TimingConfig, Workload, read_workload, simulate
 from perfvec.content import content_folder
-from perfvec.resources import ARCHETYPES, CAUSES
+from perfvec.errors import DeviceError, FormatError
+from perfvec.resources import ARCHETYPES, CAUSES, RESOURCES_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from perfvec.arch.timing import TimingConfig
     from perfvec.trace_data import LaunchContext, Trace
 
 _NEARNESS = 0.1
@@ -39,22 +38,24 @@ _NEARNESS = 0.1
 
 @functools.cache
 def archetype_configs() -> tuple[TimingConfig, ...]:
-    """The archetypes, in the order of `ARCHETYPES`; those of the shipped files, whatever the user's folder has."""
-    folder = content_folder("archs")
-    numbers: dict[str, list[int]] = {}
-    for name in ARCHETYPES:
-        space, _, number = name.partition("/")
-        if number:
-            numbers.setdefault(space, []).append(int(number))
-    sampled = {
-        f"{space}/{number}": device.config
-        for space, wanted in numbers.items()
-        for device in read_space(folder / "spaces" / f"{space}.toml").sample(max(wanted) + 1)
-        if (number := device.number) in wanted
-    }
-    return tuple(
-        sampled[name] if name in sampled else timing_config(read_device(folder / f"{name}.toml")) for name in ARCHETYPES
-    )
+    """The archetypes, in the order of `ARCHETYPES`, from the shipped `archs/archetypes.json`.
+
+    Raises:
+        FormatError: The file is not of this release.
+    """
+    path = content_folder("archs") / "archetypes.json"
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        version, facts = table["resources_version"], table["archetypes"]
+        configs = tuple(TimingConfig(**facts[name]) for name in ARCHETYPES)
+    except (OSError, ValueError, KeyError, TypeError, DeviceError) as error:
+        raise FormatError(f"cannot read the archetypes {path}: {error!r}; install perfvec again") from error
+    if version != RESOURCES_VERSION:
+        raise FormatError(
+            f"{path} has archetypes of resources version {version}, this release has {RESOURCES_VERSION}; install "
+            "perfvec again"
+        )
+    return configs
 
 
 def archetype_times(trace: Trace | Workload) -> NDArray[np.float64]:
@@ -165,6 +166,7 @@ def _roomy(config: TimingConfig, context: LaunchContext) -> TimingConfig:
         "local_bytes": context.local_mem_bytes,
         "max_group_work_items": context.local_size,
         "max_sub_groups": needed,
+        "registers": needed * config.sub_group_size * config.register_granule,
     }
     larger = {name: value for name, value in room.items() if value > getattr(config, name)}
     return replace(config, **larger) if larger else config

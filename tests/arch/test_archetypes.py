@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ import pytest
 from perfvec.arch.archetypes import archetype_configs, archetype_prices, archetype_times, times_on
 from perfvec.arch.space_files import find_space, load_space_split
 from perfvec.arch.timing import TimingConfig, Workload, read_workload, simulate
+from perfvec.content import content_folder
+from perfvec.errors import FormatError
 from perfvec.resources import ARCHETYPES, CAUSES, RESOURCES_VERSION, TIMED
 from perfvec.trace_data import Trace
 from tests.arch.timing.devices import large
@@ -49,6 +53,21 @@ def test_archetypes_change_with_the_version_of_the_resources_only():
         f"the archetypes of resources version {RESOURCES_VERSION} have the digest {found} now: bump RESOURCES_VERSION, "
         "add the new pair here, and train the shipped model again"
     )
+
+
+def test_the_shipped_file_is_read_whole_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    text = (content_folder("archs") / "archetypes.json").read_text()
+    assert list(json.loads(text)["archetypes"]) == list(ARCHETYPES)
+    monkeypatch.setattr("perfvec.arch.archetypes.content_folder", lambda name: tmp_path)
+    for changed, message in (
+        (text.replace('"nvidia-gtx-480"', '"another"'), "cannot read the archetypes .*nvidia-gtx-480"),
+        (text.replace('"compute_units": 132', '"compute_units": -1'), "cannot read the archetypes .*compute_units"),
+        (text[:-9], "cannot read the archetypes"),
+        (text.replace(f'"resources_version": {RESOURCES_VERSION}', '"resources_version": 1'), "resources version 1"),
+    ):
+        (tmp_path / "archetypes.json").write_text(changed)
+        with pytest.raises(FormatError, match=message):
+            archetype_configs.__wrapped__()
 
 
 def test_a_change_of_one_fact_changes_the_digest():
@@ -112,7 +131,7 @@ def test_times_stand_where_their_resources_do(some_trace: Trace):
 
 @pytest.mark.parametrize(
     "size",
-    [{"local_mem_bytes": 1 << 22}, {"local_size": 4096, "sub_groups_per_group": 128}],
+    [{"local_mem_bytes": 1 << 22}, {"local_size": 8192, "sub_groups_per_group": 256}],
     ids=["local memory", "work-items"],
 )
 def test_an_archetype_that_is_too_small_is_made_as_large_as_the_work_group_needs(size: dict[str, int]):

@@ -23,7 +23,6 @@ import numpy as np
 
 from perfvec.arch.timing.accesses import LATENCY_PARTS, AccessCosts
 from perfvec.arch.timing.barriers import waits_after
-from perfvec.arch.timing.core.scoreboard import step_pairs, stream_cycles
 from perfvec.arch.timing.pipes import (
     instructions,
     is_class,
@@ -71,6 +70,8 @@ class Alone:
         rows_T: NDArray[np.int64],
         num_rows: int,
     ) -> None:
+        from perfvec.arch.timing.core.scoreboard import step_pairs, stream_cycles
+
         trace, static = workload.trace, workload.trace.static
         counts = instructions(workload, machines)
         issue_SM = counts.sum(axis=0) / machines["issue_width"]

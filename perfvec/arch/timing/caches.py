@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import gammaincc
 
 from perfvec.trace_data import LINE_BYTES
 
@@ -39,6 +38,8 @@ def hit_probability(
     Returns:
         From 0 to 1, of the arguments' common shape.
     """
+    from scipy.special import gammaincc
+
     bytes_since = np.asarray(distance_lines) * LINE_BYTES
     in_set = ways * bytes_since / np.maximum(cache_bytes, 1.0)
     return np.where(np.asarray(cache_bytes) > 0, gammaincc(ways, in_set), 0.0)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfvec.arch.timing.core.scoreboard import (
+from perfvec.arch.timing.core.orders import (
     BARRIER,
     BRANCH,
     LOAD_GLOBAL,

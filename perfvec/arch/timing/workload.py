@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from perfvec.arch.timing.core.scoreboard import shared_windows, window_codes
 from perfvec.arch.timing.pipes import is_class, is_space, varies
 from perfvec.trace_data import LINE_BYTES, SECTOR_BYTES, STRIDE_CLASSES, SUB_GROUP_SIZE
 
@@ -178,6 +177,8 @@ def _groups(trace: Trace) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
 
 def _shared_share(trace: Trace) -> NDArray[np.float64]:
     """Executions of each window by sub-groups of 64 for one by a half of it: 1/2 if both halves take it together."""
+    from perfvec.arch.timing.core.scoreboard import shared_windows, window_codes
+
     names, code = np.unique(window_codes(trace.window_start, trace.token_static), return_inverse=True)
     index, group = trace.sub_groups["index"], trace.sub_groups["work_group"]
     first = np.flatnonzero(index % 2 == 0)

@@ -3,19 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from perfvec.arch.timing.core.scoreboard import (
-    BARRIER,
-    BRANCH,
-    LOAD_GLOBAL,
-    LOAD_LOCAL,
-    PLAIN,
-    WRITE_GLOBAL,
-    WRITE_LOCAL,
-    shared_windows,
-    step_pairs,
-    stream_cycles,
-    window_codes,
-)
+from perfvec.arch.timing.core.orders import BARRIER, BRANCH, LOAD_GLOBAL, LOAD_LOCAL, PLAIN, WRITE_GLOBAL, WRITE_LOCAL
+from perfvec.arch.timing.core.scoreboard import shared_windows, step_pairs, stream_cycles, window_codes
 
 
 def slow_step(tokens, static, state=None, lookahead=0):

@@ -25,9 +25,15 @@ from __future__ import annotations
 import numpy as np
 
 from perfvec.arch.timing.core.jit import compiled, counted, inlined
+from perfvec.arch.timing.core.orders import (
+    BARRIER,
+    BRANCH,
+    LOAD_GLOBAL,
+    LOAD_LOCAL,
+    WRITE_GLOBAL,
+    WRITE_LOCAL,
+)
 
-# What orders an instruction: nothing, a load of either kind of memory, what writes there, a branch, a barrier.
-PLAIN, LOAD_LOCAL, LOAD_GLOBAL, WRITE_LOCAL, WRITE_GLOBAL, BRANCH, BARRIER = range(7)
 # Rows of what is known of the sub-group: when the next instruction is fetched; when the present one finds its pipe, and
 # its operands from calculations and from memory; when it starts; when all before it have retired; when accesses of
 # local and of other memory may start; the advance at the end of the first window.
