@@ -172,7 +172,7 @@ def run_variant(
     import torch
 
     from experiments.foundation.figures import real_figures, simulated_figures
-    from perfvec.model.training import train
+    from perfvec.model.training import accelerator, train
 
     torch.set_num_threads(1)
     variant = VARIANTS[name]
@@ -183,6 +183,7 @@ def run_variant(
     model = train(training, part.data, out)
     train_s = time.perf_counter() - begun
     model.save(out / "model.safetensors")
+    model.encoder.to(accelerator(training))
     suites = np.array([entry.suite != "generated" for entry in dataset.entries])
     all_rows = np.arange(len(dataset.entries))
     asked = replace(
@@ -211,6 +212,7 @@ def run_variant(
             seen=np.random.default_rng(0).permutation(seen)[:600],
             unseen=unseen[suites[unseen]],
             held_out=names,
+            counts=(0, 10),
         ),
     }
     with whole_file(out / "figures.json") as temporary:

@@ -1,25 +1,34 @@
-"""Devices of a design space, whose times the timing model gives, as devices to train on or to be tested on."""
+"""Devices whose times the timing model gives: those of a design space, and the shipped GPUs as their files have them.
+
+Devices of the space are trained on or held out. A shipped GPU's row is where its vector starts that nobody has measured:
+the dot product then says what the timing model would.
+"""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
-from perfvec.arch.space import sample_digest
+from perfvec.arch.device import load_devices
+from perfvec.arch.space import SampledDevice
 from perfvec.arch.space_files import find_space, load_space_split
+from perfvec.arch.timing.of_device import timing_config
+from perfvec.content import content_folder
 
 if TYPE_CHECKING:
-    from perfvec.arch.space import SampledDevice
     from perfvec.arch.timing import TimingConfig
 
-Part: TypeAlias = Literal["training", "held-out"]
+Part: TypeAlias = Literal["training", "held-out", "shipped"]
+# What the simulated row of a device is called, beside the one from measured times.
+PREFIX = "timing-model/"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedDevices:
-    """All devices of a space's split.
+    """All devices of a space's split, by number, and after them the shipped GPUs by name.
 
     Attributes:
         space: Name of the space.
@@ -29,8 +38,8 @@ class SimulatedDevices:
 
     @property
     def devices(self) -> tuple[SampledDevice, ...]:
-        """By number: `devices[n].number == n`."""
-        return _split(self.space)[0]
+        """All of them: `devices[n].number == n`."""
+        return tuple(device for device, _ in _all(self.space))
 
     @property
     def configs(self) -> tuple[TimingConfig, ...]:
@@ -39,11 +48,11 @@ class SimulatedDevices:
 
     @property
     def digest(self) -> str:
-        """16 hex digits that tell one sample from another."""
-        return sample_digest(self.devices)
+        """16 hex digits that tell one set of devices from another."""
+        return hashlib.sha256(repr(self.configs).encode()).hexdigest()[:16]
 
     def part(self, part: Part, count: int = 0) -> tuple[SampledDevice, ...]:
-        """The devices to train on, or those that nothing is tuned on.
+        """The devices to train on, those that nothing is tuned on, or the shipped ones.
 
         Args:
             part: Which.
@@ -52,12 +61,19 @@ class SimulatedDevices:
         Raises:
             DeviceError: There is no such space, or it has no split.
         """
-        chosen = [item for item in self.devices if (item.number in _split(self.space)[1]) == (part == "held-out")]
+        chosen = [device for device, own in _all(self.space) if own == part]
         return tuple(chosen[:count] if count else chosen)
 
 
 @functools.cache
-def _split(name: str) -> tuple[tuple[SampledDevice, ...], frozenset[int]]:
+def _all(name: str) -> tuple[tuple[SampledDevice, Part], ...]:
     split = load_space_split(find_space(name))
-    devices = sorted((*split.training, *split.held_out), key=lambda item: item.number)
-    return tuple(devices), frozenset(item.number for item in split.held_out)
+    parts: list[tuple[SampledDevice, Part]] = [(item, "training") for item in split.training]
+    parts += [(item, "held-out") for item in split.held_out]
+    parts.sort(key=lambda pair: pair[0].number)
+    for device in load_devices(content_folder("archs")).values():
+        if device.type == "gpu":
+            named = replace(device, name=PREFIX + device.name)
+            item = SampledDevice(number=len(parts), values={}, device=named, config=timing_config(device))
+            parts.append((item, "shipped"))
+    return tuple(parts)
