@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 INSTRUCTION = "instruction"
 # What a unit costs that is not named like a resource: about as much as an instruction that does nothing special.
 _DEFAULT_RESOURCE = "other_issue"
+# A time below this is little: nothing takes less on any device.
+_LITTLE_S = 1e-9
 # By which unit a resource of the whole launch is shared among its instructions: the first that one of them uses.
 _SHARED_BY = {
     "serial_atomics": ("atomic_passes",),
@@ -104,6 +106,12 @@ class VectorLayout:
         of_unit = np.array([RESOURCE_INDEX.get(name, default) for name in self.all_units], dtype=np.int64)
         launch = np.repeat(np.arange(NUM_RESOURCES), self.launch_gates)
         return np.concatenate([launch, of_unit[self.token_unit]]).astype(np.int64)
+
+    @property
+    def little(self) -> NDArray[np.float64]:
+        """What is little of each coordinate: one unit of a count, a nanosecond of a time; shape `(dim,)`."""
+        of_resource = np.array([_LITTLE_S if resource.unit == "s" else 1.0 for resource in RESOURCES])
+        return np.concatenate([of_resource, of_resource[self.price]])
 
     @property
     def sharing_units(self) -> NDArray[np.int64]:

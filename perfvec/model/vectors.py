@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfvec.model.launch_input import LaunchInput
+    from perfvec.model.layout import VectorLayout
     from perfvec.model.program_encoder import ProgramEncoder
 
 # Tokens that are padded and in memory at a time; with 100 features some 100 MB.
@@ -129,6 +130,19 @@ def predict(program_vectors: NDArray[np.float64], device_vectors: NDArray[np.flo
             "both must come from one model"
         )
     return program_vectors @ device_vectors.T
+
+
+def log_programs(program_ND: NDArray[np.float64], layout: VectorLayout) -> NDArray[np.float64]:
+    """Program vectors as one looks at them: log10(1 + p ÷ little), for coordinates span ten orders of magnitude.
+
+    Args:
+        program_ND: `(N, D)`, 0 or more.
+        layout: Of the vectors.
+
+    Returns:
+        `(N, D)`; 0 where a launch has nothing of a coordinate.
+    """
+    return np.log10(1.0 + program_ND / layout.little)
 
 
 def _shares(launch: LaunchInput, sharing_CK: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
