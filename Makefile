@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace bench-timing bench-sampling bench-corpus bench-calibrate bench-model conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-timing bench-sampling bench-corpus bench-calibrate bench-model model-card conformance opencl piglit clean
 
 DEMO_DEVICES := h200 xeon-16core-pocl h100 a100 l40 rtx-4090 rtx-3090 v100 t4 gtx-1080-ti amd-mi250x amd-rx-6900-xt intel-hd-530
 
@@ -48,6 +48,14 @@ bench-calibrate: $(VENV)/installed
 # How fast the shipped model encodes and predicts, beside PerfVec's reference encoder.
 bench-model: $(VENV)/installed
 	$(BIN)/python -m experiments.bench.model
+
+# All figures of docs/model-card.md and docs/vectors.md, with the maps; anew after each training of the shipped weights.
+model-card: $(VENV)/installed
+	$(BIN)/perfvec evaluate --all --json > experiments/foundation/results/evaluate.json
+	$(BIN)/python -m experiments.foundation.errors
+	$(BIN)/python -m experiments.foundation.probes
+	$(BIN)/python -m experiments.foundation.maps
+	$(BIN)/python -m experiments.foundation.card
 
 # OpenCL program tests that others wrote, on our executor, Oclgrind and PoCL; ends in one line of JSON.
 conformance: $(VENV)/installed opencl piglit

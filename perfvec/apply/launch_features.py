@@ -13,7 +13,8 @@ from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES, SUB_GROUP_SIZE, V
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FLOAT_COST = {"add": 1, "mul": 1, "fma": 2, "div": 1, "sqrt": 1, "special": 1, "native": 1}
+# Floating-point operations of a scalar, by class of instruction.
+FLOAT_COST = {"add": 1, "mul": 1, "fma": 2, "div": 1, "sqrt": 1, "special": 1, "native": 1}
 _INTEGER = ("add", "mul", "div", "logic", "shift")
 # Classes of instructions as a reader thinks of them.
 CLASSES: dict[str, tuple[str, ...]] = {
@@ -78,7 +79,7 @@ def features_of(trace: Trace) -> LaunchFeatures:
     is_access = is_global & (trace.token_memory >= 0)
     num_bytes = max(float(lanes[is_access] @ static["access_bytes"][is_access]), 1.0)
     is_float = static["value_kind"] == VALUE_KINDS.index("float")
-    cost = np.array([_FLOAT_COST.get(name, 0) for name in OPCODE_CLASSES])[classes]
+    cost = np.array([FLOAT_COST.get(name, 0) for name in OPCODE_CLASSES])[classes]
     flops = float(scalars[is_float] @ cost[is_float])
     whole = ~is_float & _is(classes, OPCODE_CLASSES, _INTEGER)
     total = float(weight.sum())

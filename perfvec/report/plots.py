@@ -19,6 +19,12 @@ _COLUMNS = 3
 _BINS = 24
 _PANEL_INCHES = (4.2, 2.6)
 _SQUARE_INCHES = 4.2
+_COLORS = (
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf",
+    "#000000", "#98df8a", "#ffbb78", "#9edae5", "#f7b6d2", "#aec7e8",
+)  # fmt: skip
+_MANY_POINTS = 500
+_POINT_SIZE = {False: 24, True: 6}
 
 
 @final
@@ -84,6 +90,58 @@ def _draw(axes: Any, panel: Panel) -> None:
         axes.hist(shown, edges, weights=np.full(len(shown), 1 / max(len(shown), 1)), label=name, histtype="step")
     axes.set_title(panel.title, fontsize=9)
     axes.tick_params(labelsize=7)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Map:
+    """Points in a plane, coloured by group.
+
+    Attributes:
+        title: Above it.
+        axes: What the two axes are.
+        groups: Points `(n, 2)` by the group's name, in the order of the legend.
+        names: Places of points that are called by their names.
+        background: The group that the others are seen before, small and grey; "" for none.
+    """
+
+    title: str
+    axes: tuple[str, str]
+    groups: Mapping[str, NDArray[np.float64]]
+    names: Mapping[str, tuple[float, float]]
+    background: str = ""
+
+
+def plot_maps(path: Path, maps: Sequence[Map], *, inches: tuple[float, float] = (5.6, 4.6)) -> None:
+    """Write maps side by side to a file, whose suffix says which format. Each has at most 16 groups in colour.
+
+    Args:
+        path: Where to.
+        maps: One or more.
+        inches: Width and height of each.
+
+    Raises:
+        ConfigError: matplotlib is not installed, or does not know the format.
+        FormatError: The folder does not exist.
+    """
+    figure, suffix = _figure(path, (inches[0] * len(maps), inches[1]))
+    for place, drawn in enumerate(maps, start=1):
+        axes: Any = figure.add_subplot(1, len(maps), place)
+        large = _POINT_SIZE[sum(map(len, drawn.groups.values())) > _MANY_POINTS]
+        colors = iter(_COLORS)
+        for name, points in drawn.groups.items():
+            is_behind = name == drawn.background
+            color, size = ("#c0c0c0", 5) if is_behind else (next(colors), large)
+            axes.scatter(points[:, 0], points[:, 1], s=size, color=color, linewidths=0, label=f"{name} ({len(points)})")
+        for name, (x, y) in drawn.names.items():
+            axes.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=6)
+        axes.set_title(drawn.title, fontsize=9)
+        axes.set_xlabel(drawn.axes[0], fontsize=8)
+        axes.set_ylabel(drawn.axes[1], fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format=suffix, dpi=100)
 
 
 def plot_scatter(
