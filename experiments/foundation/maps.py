@@ -68,6 +68,18 @@ def plane(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     return components.fit_transform(points), components.explained_variance_ratio_
 
 
+def oriented(flat: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same points, mirrored so that each axis rises with something: else another training turns the map about.
+
+    Args:
+        flat: `(n, 2)`.
+        first: What the first axis is to rise with, `(n,)`.
+        second: The same of the second.
+    """
+    rising = [float(np.dot(flat[:, axis], own - own.mean())) for axis, own in enumerate((first, second))]
+    return flat * np.where(np.array(rising) < 0, -1.0, 1.0)
+
+
 def nearest_alike(points: NDArray[np.float64], labels: Sequence[str], apart: Sequence[str]) -> dict[str, float]:
     """How often the nearest point bears the same label.
 
@@ -102,6 +114,8 @@ def map_programs(encoded: Encoded, path: Path) -> dict[str, Any]:
     suites = [entry.suite for entry in entries]
     families = [entry.family for entry in entries]
     causes = [own.main_cause for own in encoded.figures]
+    overhead = np.array([own.cause_shares["launch"] for own in encoded.figures])
+    flat = oriented(flat, overhead, overhead)
     counts = Counter(causes)
     drawn = [cause if counts[cause] >= _LEAST_OF_CAUSE else "others" for cause in causes]
     axes = _axes(variance)
@@ -140,6 +154,8 @@ def map_devices(model: TrainedModel, path: Path) -> dict[str, Any]:
     ]
     vectors = np.stack([*known.values(), *map(table.row, simulated)])
     flat, variance = plane(np.log10(vectors))
+    is_gpu = np.array([device.type == "gpu" for device in shipped.values()] + [True] * len(simulated))
+    flat = oriented(flat, -np.log10(vectors).mean(axis=1), is_gpu.astype(np.float64))
     kinds = [
         "measured" if name in is_real else f"data sheet, {'CPU' if device.type == 'cpu' else device.vendor}"
         for name, device in shipped.items()
@@ -149,7 +165,7 @@ def map_devices(model: TrainedModel, path: Path) -> dict[str, Any]:
     groups = _groups(flat, kinds, [kind for kind in order if kind in kinds])
     drawn = Map(title="device vectors", axes=_axes(variance), groups=groups, names=names, background="simulated")
     plot_maps(path, [drawn], inches=(8.6, 5.6))
-    gpus = [place for place, device in enumerate(shipped.values()) if device.type == "gpu"]
+    gpus = np.flatnonzero(is_gpu[: len(shipped)])
     return {
         "devices": dict(Counter(kinds)),
         "variance": variance.tolist(),

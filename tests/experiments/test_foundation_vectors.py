@@ -13,7 +13,7 @@ import pytest
 from experiments.foundation import card, maps
 from experiments.foundation.errors import MECHANISMS, decade_of, run_errors
 from experiments.foundation.launches import DEVICE, DOCS, RESULTS, causes_of, context_of, encode
-from experiments.foundation.maps import map_devices, map_programs, nearest_alike
+from experiments.foundation.maps import map_devices, map_programs, nearest_alike, oriented
 from experiments.foundation.probes import LEARNED, SHUFFLED, gates_of, probe, run_probes
 from perfvec.apply.dataset import make_dataset
 from perfvec.apply.feature_cache import FeatureCache
@@ -127,6 +127,11 @@ def test_the_nearest_is_sought_among_other_families():
     assert found["most common"] == 0.5
     # Alike among those of other families: 2 and 5 of four; 3 and 4; 0 and 5 of five; 1 and 4; 1 and 3 of four; 0 and 2.
     assert found["chance"] == pytest.approx(np.mean([2 / 4, 2 / 4, 2 / 5, 2 / 5, 2 / 4, 2 / 4]))
+
+
+def test_a_map_is_mirrored_so_that_its_axes_rise_with_what_they_are_to():
+    flat = np.array([[1.0, -2.0], [2.0, 0.0], [4.0, 5.0]])
+    assert oriented(flat, np.array([3.0, 2.0, 1.0]), np.array([1.0, 2.0, 3.0])).tolist() == (flat * [-1, 1]).tolist()
 
 
 def test_maps_are_drawn_and_described(encoded, tmp_path):
