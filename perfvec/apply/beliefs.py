@@ -33,8 +33,8 @@ class KnownDevice:
 
     Attributes:
         device: Its facts.
-        kind: `real` where the model was trained on times of it, `simulated` where on times of the timing model,
-            `calibrated` where the user's table has measured launches, `datasheet` where none of these.
+        kind: `real` where the model was trained on times of it, `simulated` where on times of the timing model for its
+            data sheet, `calibrated` where the user's table has measured launches, `datasheet` where none of these.
         belief: Of its vector.
         footing: Whose conformal scores its intervals go by.
         num_launches: Measured launches of the user's table.
@@ -111,14 +111,14 @@ def _know(
             device.name,
         )
     if device.name in table.names:
-        kind: DeviceKind = "simulated" if table.kinds[table.names.index(device.name)] == "simulated" else "real"
         own = Footing(group=device.name, type=kind_of)
         footing = own if own in uncertainty.scores else Footing(group=CALIBRATED, type=kind_of)
         belief = exact_belief(table.row(device.name))
-        return KnownDevice(device=device, kind=kind, belief=belief, footing=footing, num_launches=0)
+        return KnownDevice(device=device, kind="real", belief=belief, footing=footing, num_launches=0)
+    is_simulated = trained.simulated_twin(seconds_per_unit(device)) is not None
     return KnownDevice(
         device=device,
-        kind="datasheet",
+        kind="simulated" if is_simulated else "datasheet",
         belief=prior_of(trained, device, uncertainty),
         footing=Footing(group=DATASHEET, type=kind_of),
         num_launches=0,

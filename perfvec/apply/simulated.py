@@ -1,7 +1,7 @@
 """Devices whose times the timing model gives: those of a design space, and the shipped GPUs as their files have them.
 
-Devices of the space are trained on or held out. A shipped GPU's row is where its vector starts that nobody has measured:
-the dot product then says what the timing model would.
+Devices of the space are trained on or held out. A shipped GPU has a row where its vector starts while nobody has
+measured it: the dot product then says what the timing model would.
 """
 
 from __future__ import annotations

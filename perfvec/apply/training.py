@@ -64,8 +64,9 @@ class DataConfig:
         suites: Folder of suites; "" for the shipped one.
         corpora: Corpora of generated launches, as `perfvec.apply.corpus_data.measured_corpus` takes them.
         launches_per_kernel: Most launches of each of their kernels; 0 for all.
-        simulated: Design space whose devices for training (`archs/spaces/splits`) are trained on, too; "" for none.
-        simulated_devices: Most of them; 0 for all.
+        simulated: Design space whose devices for training (`archs/spaces/splits`) are trained on, too, and with them
+            the shipped GPUs as the timing model has them; "" for none.
+        simulated_devices: Most devices of the space; 0 for all.
     """
 
     devices: list[str] = field(default_factory=list)
@@ -191,7 +192,7 @@ def dataset_of(
         launches,
         measured,
         device_names=config.devices,
-        simulated=space.part("training", config.simulated_devices) if space else (),
+        simulated=(*space.part("training", config.simulated_devices), *space.part("shipped")) if space else (),
         cache=FeatureCache.open(simulated=space) if cache is None else cache,
         num_processes=num_processes,
         on_progress=on_progress,

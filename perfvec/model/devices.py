@@ -100,6 +100,10 @@ class DeviceBank(nn.Module):
         """Vectors of the trained devices, a_MD; float64 seconds per unit."""
         return self._vectors(self.log_seconds_MK, self.own_counted, self.own_learned)
 
+    def vectors_of(self, rows: Tensor, own_counted: Tensor, own_learned: Tensor) -> Tensor:
+        """Vectors of some trained devices if they had this to themselves, a_MD; float64 seconds per unit."""
+        return self._vectors(self.log_seconds_MK[rows], own_counted, own_learned)
+
     def without_own(self) -> Tensor:
         """Vectors of the trained devices as if they had never been measured, a_MD; float64 seconds per unit."""
         return self._vectors(self.log_seconds_MK, self.own_counted.new_zeros(()), self.own_learned.new_zeros(()))

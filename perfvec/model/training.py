@@ -29,6 +29,7 @@ from torch.optim.swa_utils import AveragedModel
 from perfvec.errors import ConfigError
 from perfvec.files import whole_file
 from perfvec.model.batching import LaunchBatch, PackedLaunches
+from perfvec.model.device_rows import fit_rows
 from perfvec.model.devices import DeviceBank
 from perfvec.model.launch_input import launch_profile
 from perfvec.model.program_encoder import ProgramEncoder
@@ -322,7 +323,7 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         module = TrainingModule(network, config, dataset.kinds)
         _fit(module, data, folder)
     validation_families = set(data.validation_set.families) if data.has_validation else set()
-    return TrainedModel(
+    model = TrainedModel(
         encoder=module.finished.encoder.cpu(),
         bank=module.finished.bank.cpu(),
         schema=schema,
@@ -335,6 +336,20 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         suites=tuple(sorted(set(dataset.suites))),
         code_version=__version__,
     )
+    return _fit_simulated(model, data.train_set) if dataset.num_simulated else model
+
+
+def _fit_simulated(model: TrainedModel, train_set: TrainingSet) -> TrainedModel:
+    """Settle the rows of the simulated devices: their times are exact, so that a close fit loses nothing."""
+    config = model.config
+    model.encoder.to(accelerator(config))
+    programs_ND = model.encode(train_set.launches)
+    columns = np.flatnonzero([kind == "simulated" for kind in train_set.kinds])
+    weights = train_set.weights(typical_spread=config.typical_spread, family_balance=config.family_balance)
+    names = [train_set.device_names[column] for column in columns]
+    fitted = fit_rows(model, names, programs_ND, train_set.times[:, columns], weights[:, columns])
+    fitted.encoder.cpu()
+    return fitted
 
 
 def _fit(module: TrainingModule, data: LaunchData, folder: Path) -> None:

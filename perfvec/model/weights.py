@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -33,7 +34,7 @@ _SECONDS = "seconds_per_unit"
 
 
 @final
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
 class TrainedModel:
     """The networks, the devices and where they come from.
 
@@ -71,7 +72,7 @@ class TrainedModel:
         self.encoder.eval().requires_grad_(False)
         self.bank.eval().requires_grad_(False)
 
-    @property
+    @cached_property
     def devices(self) -> DeviceTable:
         """The vectors of the devices it was trained on."""
         return DeviceTable(
@@ -81,18 +82,29 @@ class TrainedModel:
             seconds_per_unit=self.seconds_per_unit,
         )
 
-    @property
+    @cached_property
     def datasheet_devices(self) -> DeviceTable:
         """The same devices as the model would believe them to be had they never been measured."""
+        vectors = self.bank.without_own().cpu().numpy()
+        for row in self.real_devices():
+            twin = self.simulated_twin(self.seconds_per_unit[row])
+            if twin is not None:
+                vectors[row] = twin
         return DeviceTable(
             names=self.device_names,
             kinds=("datasheet",) * len(self.device_names),
-            vectors=self.bank.without_own().cpu().numpy(),
+            vectors=vectors,
             seconds_per_unit=self.seconds_per_unit,
         )
 
+    def simulated_twin(self, seconds_per_unit: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The vector of the simulated device that has this datasheet, `(D,)`; None where there is none."""
+        is_same = np.isclose(self.seconds_per_unit, seconds_per_unit, rtol=1e-9, atol=0.0).all(axis=1)
+        twins = np.flatnonzero(is_same & (np.array(self.device_kinds) == "simulated"))
+        return self.devices.vectors[twins[0]] if len(twins) else None
+
     def device_from_datasheet(self, seconds_per_unit: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The vector of a device that was never measured.
+        """The vector of a device that was never measured: from times of the timing model, where the model has them.
 
         Args:
             seconds_per_unit: Its datasheet; float64 `(NUM_RESOURCES,)`.
@@ -104,7 +116,8 @@ class TrainedModel:
             ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
         """
         check_seconds_per_unit(seconds_per_unit[None], ("from the datasheet",))
-        return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy()
+        twin = self.simulated_twin(seconds_per_unit)
+        return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy() if twin is None else twin
 
     def device_prior(self, seconds_per_unit: NDArray[np.float64], *, common: float, own: float) -> DeviceBelief:
         """What is believed of a device before it is measured; `posterior.posterior` takes it from there.
