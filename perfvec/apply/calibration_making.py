@@ -27,7 +27,6 @@ from perfvec.model.posterior import (
     predictive,
     random_pool,
     shares,
-    table_prior,
 )
 from perfvec.model.uncertainty import (
     CALIBRATED,
@@ -179,11 +178,10 @@ class KnownTimes:
 
     def prior(self, name: str, spread: PriorSpread) -> DeviceBelief:
         """What the other real devices make of a device."""
-        table, starts = self.model.devices, self.model.datasheet_devices
-        others = self.model.real_devices(but=name)
-        return table_prior(
-            starts.row(name), table.vectors[others], starts.vectors[others], common=spread.common, own=spread.own
-        )
+        model = self.model
+        seconds = model.seconds_per_unit[model.device_names.index(name)]
+        others = model.real_like(seconds, but=name)
+        return model.prior_from(model.datasheet_devices.row(name), others, common=spread.common, own=spread.own)
 
     def prior_maker(self, name: str) -> Callable[[PriorSpread], DeviceBelief]:
         """`prior` of a device, as a function of the spread."""

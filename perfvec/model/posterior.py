@@ -242,8 +242,19 @@ def posterior(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> De
     """
     if len(measured.times) == 0:
         return prior
-    log_times_k = np.log(measured.times)
     noise_kk = noise_covariance(measured, misfit)
+    log_mean_D = _posterior_mean(prior, measured, noise_kk)
+    shares_kD, _ = shares(measured.programs, log_mean_D)
+    projected_Dk = prior.covariance @ shares_kD.T
+    factor_kk = np.linalg.cholesky(shares_kD @ projected_Dk + noise_kk)
+    whitened_kD = np.linalg.solve(factor_kk, projected_Dk.T)
+    covariance_DD = prior.covariance - whitened_kD.T @ whitened_kD
+    return DeviceBelief(log_mean=log_mean_D, covariance=(covariance_DD + covariance_DD.T) / 2)
+
+
+def _posterior_mean(prior: DeviceBelief, measured: Measurements, noise_kk: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Most probable log a, `(D,)`."""
+    log_times_k = np.log(measured.times)
     log_mean_D = prior.log_mean
     for _ in range(_MOST_STEPS):
         shares_kD, predicted_k = shares(measured.programs, log_mean_D)
@@ -255,12 +266,7 @@ def posterior(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> De
         log_mean_D = log_mean_D + step_D * min(1.0, _LONGEST_STEP / max(longest, _STILL))
         if longest < _STILL:
             break
-    shares_kD, _ = shares(measured.programs, log_mean_D)
-    projected_Dk = prior.covariance @ shares_kD.T
-    factor_kk = np.linalg.cholesky(shares_kD @ projected_Dk + noise_kk)
-    whitened_kD = np.linalg.solve(factor_kk, projected_Dk.T)
-    covariance_DD = prior.covariance - whitened_kD.T @ whitened_kD
-    return DeviceBelief(log_mean=log_mean_D, covariance=(covariance_DD + covariance_DD.T) / 2)
+    return log_mean_D
 
 
 def noise_covariance(measured: Measurements, misfit: Misfit) -> NDArray[np.float64]:
@@ -300,10 +306,11 @@ def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) ->
     Source:
         Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006, equation 2.30.
     """
-    log_mean_D = posterior(prior, measured, misfit).log_mean
+    noise_kk = noise_covariance(measured, misfit)
+    log_mean_D = _posterior_mean(prior, measured, noise_kk)
     shares_kD, predicted_k = shares(measured.programs, log_mean_D)
     residual_k = np.log(measured.times) - predicted_k - shares_kD @ (prior.log_mean - log_mean_D)
-    factor_kk = np.linalg.cholesky(shares_kD @ prior.covariance @ shares_kD.T + noise_covariance(measured, misfit))
+    factor_kk = np.linalg.cholesky(shares_kD @ prior.covariance @ shares_kD.T + noise_kk)
     white_k = np.linalg.solve(factor_kk, residual_k)
     return float(-0.5 * white_k @ white_k - np.log(np.diag(factor_kk)).sum() - 0.5 * len(white_k) * np.log(2 * np.pi))
 

@@ -131,9 +131,37 @@ class TrainedModel:
             ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
         """
         start = self.device_from_datasheet(seconds_per_unit)
-        real = self.real_devices()
-        vectors, starts = self.devices.vectors[real], self.datasheet_devices.vectors[real]
+        return self.prior_from(start, self.real_like(seconds_per_unit), common=common, own=own)
+
+    def prior_from(
+        self, start: NDArray[np.float64], others: Sequence[int], *, common: float, own: float
+    ) -> DeviceBelief:
+        """A device that departs from its start as some rows of the table do from theirs.
+
+        Args:
+            start: Its vector before it is measured; float64 `(D,)`.
+            others: The rows.
+            common: As of `device_prior`.
+            own: As of `device_prior`.
+        """
+        vectors, starts = self.devices.vectors[others], self.datasheet_devices.vectors[others]
         return table_prior(start, vectors, starts, common=common, own=own)
+
+    def real_like(self, seconds_per_unit: NDArray[np.float64], *, but: str = "") -> list[int]:
+        """Rows of the measured devices that start from what this one starts from: a simulated twin, or a datasheet.
+
+        What a CPU's datasheet lacks says nothing of a GPU that the timing model knows.
+
+        Args:
+            seconds_per_unit: The device's datasheet; float64 `(NUM_RESOURCES,)`.
+            but: A device to leave out.
+        """
+        has_twin = self.simulated_twin(seconds_per_unit) is not None
+        return [
+            row
+            for row in self.real_devices(but=but)
+            if (self.simulated_twin(self.seconds_per_unit[row]) is not None) == has_twin
+        ]
 
     def real_devices(self, *, but: str = "") -> list[int]:
         """Rows of the devices whose times were measured: only these show how far a datasheet is off.
