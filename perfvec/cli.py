@@ -268,40 +268,35 @@ def train(options: TrainOptions, output: Output) -> None:
 
 def evaluate(options: EvaluateOptions, output: Output) -> None:
     """Print accuracy."""
-    from perfvec.apply.dataset import make_dataset
-    from perfvec.apply.evaluating import check_unseen
-    from perfvec.apply.evaluating import evaluate as evaluate_model
-    from perfvec.apply.models import load_model
-    from perfvec.apply.splits import load_holdout
-    from perfvec.apply.tables import evaluation_table
-    from perfvec.apply.trace_cache import TraceCache
-    from perfvec.arch.measured import load_measured
-    from perfvec.corpus.suite import load_suites
+    from perfvec.apply.accuracy import evaluate_all, evaluate_split
+    from perfvec.apply.tables import accuracy_tables, evaluation_table
     from perfvec.report.tables import markdown
 
-    if options.json and options.markdown:
-        raise ConfigError("--json and --markdown exclude each other; give one of them")
-    model = load_model(options.model)
-    holdout = load_holdout(options.holdout)
-    launches = load_suites(options.suites)
-    check_unseen(model, launches, holdout)  # before hours of tracing
+    options.check()
+    common = {
+        "model_path": options.model,
+        "holdout_path": options.holdout,
+        "suites": options.suites,
+        "measured": options.measured,
+        "device_names": _flat(options.devices),
+        "num_processes": options.processes,
+    }
     with _progress(output) as on_progress:
-        dataset = make_dataset(
-            launches,
-            load_measured(options.measured),
-            device_names=_flat(options.devices),
-            num_processes=options.processes,
-            on_progress=on_progress,
-        )
-        on_progress("evaluating", 0, 0)
-        traces = TraceCache.open() if options.predictor == "timing-model" else None
-        rows = evaluate_model(model, dataset, holdout, options.split, traces=traces, on_progress=on_progress)
+        if options.all:
+            found = evaluate_all(**common, is_full=options.full, on_progress=on_progress)
+            record, tables, notes = asdict(found) | {"notes": found.notes}, accuracy_tables(found), found.notes
+        else:
+            timed = options.predictor == "timing-model"
+            rows = evaluate_split(options.split, **common, has_timing_model=timed, on_progress=on_progress)
+            record = {"rows": [asdict(row) for row in rows]}
+            tables, notes = [evaluation_table(rows, title="" if options.markdown else options.split)], ()
     if options.json:
-        output.json({"rows": [asdict(row) for row in rows]})
-    elif options.markdown:
-        output.result(markdown(evaluation_table(rows)))
-    else:
-        _show(evaluation_table(rows, title=options.split), output)
+        output.json(record)
+        return
+    for table in tables:
+        output.result(markdown(table) + "\n") if options.markdown else _show(table, output)
+    for note in notes:
+        output.result(note)
 
 
 def corpus_build(options: CorpusBuildOptions, output: Output) -> None:

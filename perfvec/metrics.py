@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NEAR = 0.25
 # With two launches a rank correlation is ±1 whatever the predictor does well.
 MIN_RANKED = 3
+_NO_ORDER = 1e-6
 
 
 @final
@@ -121,22 +122,33 @@ def rank_correlation(predicted: ArrayLike, measured: ArrayLike, groups: Sequence
     Raises:
         ModelError: The lengths differ.
     """
-    from scipy.stats import spearmanr
-
     t = np.asarray(predicted, dtype=np.float64)
     m = np.asarray(measured, dtype=np.float64)
     labels = np.asarray(groups)
     if not t.shape == m.shape == labels.shape or t.ndim != 1:
         raise ModelError(f"cannot rank {t.shape} predicted and {m.shape} measured times in {labels.shape} groups")
-    correlations: list[float] = []
-    for label in np.unique(labels):
-        inside = labels == label
-        if inside.sum() < MIN_RANKED or np.ptp(m[inside]) == 0:
-            continue
-        # SciPy warns about a constant input and returns NaN; see above.
-        is_constant = np.ptp(t[inside]) == 0
-        correlations.append(0.0 if is_constant else float(np.asarray(spearmanr(t[inside], m[inside]))[0]))
-    return (float(np.mean(correlations)) if correlations else math.nan), len(correlations)
+    _, group, size = np.unique(labels, return_inverse=True, return_counts=True)
+    of_t, of_m = (_centred_ranks(values, group, size) for values in (t, m))
+    both, square_t, square_m = (
+        np.bincount(group, product, minlength=len(size)) for product in (of_t * of_m, of_t**2, of_m**2)
+    )
+    # Ranks are halves, so what does not vary comes to 0 but for rounding.
+    counts = (size >= MIN_RANKED) & (square_m > _NO_ORDER)
+    correlation = np.where(square_t > _NO_ORDER, both, 0.0) / np.sqrt(np.maximum(square_t * square_m, _NO_ORDER))
+    return (float(correlation[counts].mean()) if counts.any() else math.nan), int(counts.sum())
+
+
+def _centred_ranks(
+    values: NDArray[np.float64], group: NDArray[np.integer], size: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """Ranks within each group less their mean there; values that tie share the mean of their ranks."""
+    order = np.lexsort((values, group))
+    is_next = np.diff(values[order]) != 0
+    is_next |= np.diff(group[order]) != 0
+    run = np.concatenate([[0], np.cumsum(is_next)]) if len(order) else order
+    ranks = np.empty(len(values))
+    ranks[order] = (np.bincount(run, np.arange(len(run))) / np.bincount(run))[run] if len(order) else 0.0
+    return ranks - (np.bincount(group, ranks) / size)[group]
 
 
 def summarise(predicted: ArrayLike, measured: ArrayLike, names: Sequence[str], groups: Sequence[str]) -> Summary:

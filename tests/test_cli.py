@@ -391,6 +391,36 @@ def test_train_and_evaluate(capsys: pytest.CaptureFixture[str], experiment: Path
     assert "no measured launch is held out for unseen-launch" in err
 
 
+def test_evaluate_all_splits_at_once(capsys: pytest.CaptureFixture[str], experiment: Path, tmp_path: Path):
+    tiny_model().save(tmp_path / "tiny.safetensors")
+    options = ["evaluate", "--all", "--model", str(tmp_path / "tiny.safetensors"), "--processes", "0"]
+    options += [f"--{name}={experiment / name}" for name in ("measured", "suites")]
+    options += ["--holdout", str(experiment / "holdout.toml")]
+    code, out, _ = run(capsys, *options, "--full", "--json")
+    assert code == 0
+    (line,) = out.splitlines()
+    record = json.loads(line)
+    assert set(record) == {"rows", "is_full", "num_launches", "num_training_launches", "left_out", "notes"}
+    assert (record["is_full"], record["num_launches"], record["num_training_launches"]) == (True, 12, 9)
+    assert {(row["split"], row["num_measured"]) for row in record["rows"]} == {
+        ("unseen-kernel", 0), *(("both-unseen", count) for count in (0, 1, 5, 10, 20)),
+    }  # fmt: skip
+    assert {row["predictor"] for row in record["rows"]} == {
+        "perfvec", "constant", "row + column effect", "datasheet roofline", "random forest", "timing model",
+    }  # fmt: skip
+    code, out, _ = run(capsys, *options, "--full", "--markdown")
+    assert code == 0 and "**both-unseen**" in out and record["notes"][0] in out
+    for extra, message in (
+        ([], "none of the 12 launches is in the fixed sample"),
+        (["--full", "--split", "unseen-launch"], "--all has every split and predictor"),
+        (["--json", "--markdown"], "exclude each other"),
+    ):
+        code, out, err = run(capsys, *options, *extra)
+        assert (code, out) == (2, "") and message in err
+    code, _, err = run(capsys, "evaluate", "--full")
+    assert code == 2 and "--full goes with --all" in err
+
+
 def test_a_model_that_has_seen_the_test_is_refused(
     capsys: pytest.CaptureFixture[str], experiment: Path, tmp_path: Path
 ):

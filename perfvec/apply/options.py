@@ -313,6 +313,12 @@ class TrainOptions:
 class EvaluateOptions:
     """Compare predictions with measured times, beside four simpler predictors."""
 
+    all: Annotated[bool, _option()] = False
+    """All splits, new devices and simulated ones, and all predictors, on a fixed sample of launches, in minutes."""
+
+    full: Annotated[bool, _option()] = False
+    """With --all: all launches instead of the sample."""
+
     split: Literal["unseen-kernel", "unseen-launch", "unseen-suite"] = "unseen-kernel"
     """Launches of kernel families, or single launches, or whole suites, that were held out of training."""
 
@@ -342,6 +348,15 @@ class EvaluateOptions:
 
     markdown: Annotated[bool, _option()] = False
     """Print the table in Markdown."""
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.json and self.markdown:
+            raise ConfigError("--json and --markdown exclude each other; give one of them")
+        if self.full and not self.all:
+            raise ConfigError("--full goes with --all; without it all launches of a split are taken anyway")
+        if self.all and (self.predictor is not None or self.split != "unseen-kernel"):
+            raise ConfigError("--all has every split and predictor; leave out --split and --predictor")
 
 
 @final

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from perfvec.apply.predicting import device_vectors
+from perfvec.apply.simulated import PREFIX
 from perfvec.arch.datasheet import roofline_time_s
 from perfvec.errors import PerfVecError
 from perfvec.report.progress import OnProgress, silent
@@ -44,18 +45,27 @@ def _baselines() -> dict[str, Callable[[], AbstractBaseline]]:
     }
 
 
-def predict_all(model: TrainedModel, training: Dataset, test: Dataset) -> dict[str, NDArray[np.float64]]:
+def predict_all(
+    model: TrainedModel, training: Dataset, test: Dataset, *, programs_ND: NDArray[np.float64] | None = None
+) -> dict[str, NDArray[np.float64]]:
     """Times of the test launches by each predictor.
 
     Args:
         model: The model.
         training: What baselines are fitted to; every device has a time in it.
         test: Launches to predict, on the same devices.
+        programs_ND: Program vectors of the test launches, where they are at hand.
 
     Returns:
         Seconds `(N, M)` by the predictor's name, the model first.
     """
-    predicted = {MODEL: model.encode(test.data.launches) @ device_vectors(model, test.devices).T}
+    programs_ND = model.encode(test.data.launches) if programs_ND is None else programs_ND
+    return {MODEL: programs_ND @ device_vectors(model, test.devices).T, **predict_baselines(training, test)}
+
+
+def predict_baselines(training: Dataset, test: Dataset) -> dict[str, NDArray[np.float64]]:
+    """`predict_all` without the model."""
+    predicted: dict[str, NDArray[np.float64]] = {}
     known, asked = _baseline_input(training), _baseline_input(test)
     for name, make in _baselines().items():
         baseline = make()
@@ -63,6 +73,21 @@ def predict_all(model: TrainedModel, training: Dataset, test: Dataset) -> dict[s
         predicted[name] = baseline.predict(asked)
     predicted[ROOFLINE] = np.stack([roofline_time_s(device, asked.resources) for device in test.devices], axis=1)
     return predicted
+
+
+def shipped_times(dataset: Dataset, devices: Sequence[Device]) -> NDArray[np.float64] | None:
+    """Times by the timing model that came with a data set's launches, `(N, M)`; None where it has none of the devices.
+
+    Args:
+        dataset: Launches with times on the shipped GPUs as the timing model has them (`perfvec.apply.simulated`).
+        devices: The M devices; those that there are no times of, such as CPUs, get NaN.
+    """
+    columns = {name: column for column, name in enumerate(dataset.data.device_names)}
+    found = [columns.get(PREFIX + device.name) for device in devices]
+    if all(column is None for column in found):
+        return None
+    nothing = np.full(len(dataset.entries), np.nan)
+    return np.stack([nothing if column is None else dataset.data.times[:, column] for column in found], axis=1)
 
 
 def timing_times(

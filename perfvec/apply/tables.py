@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from perfvec.apply.evaluating import SUBSETS
+from perfvec.apply.evaluating import NEW_DEVICE_SPLITS, SUBSETS
+from perfvec.apply.predictors import MODEL
 from perfvec.report.tables import Column, Table
 from perfvec.units import format_bytes, format_percent, format_time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from perfvec.apply.accuracy import AllSplits
     from perfvec.apply.calibrating import CalibrationResult
     from perfvec.apply.devices import DeviceEntry
     from perfvec.apply.evaluating import EvaluationRow
@@ -151,17 +153,68 @@ def evaluation_table(rows: Sequence[EvaluationRow], *, title: str = "") -> Table
                 row.subset,
                 row.predictor,
                 str(row.num_launches),
-                format_percent(row.mape),
-                format_percent(row.median_ape),
-                format_percent(row.p90_ape),
-                format_percent(row.share_within_25),
-                _NONE if row.rank_correlation != row.rank_correlation else f"{row.rank_correlation:.2f}",
-                format_percent(row.worst_ape),
-                row.worst_kernel,
+                *_figures(row),
             )
             for row in ordered
         ),
         title=title,
+    )
+
+
+def accuracy_tables(found: AllSplits) -> list[Table]:
+    """A table for each split: all figures of the model, and beside them the mean and median errors of the others."""
+    groups: dict[str, dict[tuple[str, int, str], dict[str, EvaluationRow]]] = {}
+    for row in found.rows:
+        place = (row.device, row.num_measured, row.subset)
+        groups.setdefault(row.split, {}).setdefault(place, {})[row.predictor] = row
+    others = [name for name in dict.fromkeys(row.predictor for row in found.rows) if name != MODEL]
+    columns = (
+        Column(title="device"),
+        Column(title="measured there", is_number=True),
+        Column(title="subset"),
+        *_numbers("launches", "MAPE", "median", "p90", "within 25 %", "rank corr.", "worst"),
+        Column(title="worst kernel"),
+        *_numbers(*(f"{name}: MAPE, median" for name in others)),
+    )
+    return [
+        Table(
+            columns=columns,
+            rows=tuple(_accuracy_row(place, rows, others) for place, rows in group.items()),
+            title=split,
+        )
+        for split, group in groups.items()
+    ]
+
+
+def _accuracy_row(
+    place: tuple[str, int, str], rows: Mapping[str, EvaluationRow], others: Sequence[str]
+) -> tuple[str, ...]:
+    device, num_measured, subset = place
+    row = rows[MODEL]
+    taken_for_new = row.split in NEW_DEVICE_SPLITS
+    several = f" ({row.num_devices} devices)" if row.num_devices > 1 else ""
+    return (
+        device + several,
+        str(num_measured) if taken_for_new else _NONE,
+        subset,
+        str(row.num_launches),
+        *_figures(row),
+        *(
+            f"{format_percent(rows[name].mape)}, {format_percent(rows[name].median_ape)}" if name in rows else _NONE
+            for name in others
+        ),
+    )
+
+
+def _figures(row: EvaluationRow) -> tuple[str, ...]:
+    return (
+        format_percent(row.mape),
+        format_percent(row.median_ape),
+        format_percent(row.p90_ape),
+        format_percent(row.share_within_25),
+        _NONE if row.rank_correlation != row.rank_correlation else f"{row.rank_correlation:.2f}",
+        format_percent(row.worst_ape),
+        row.worst_kernel,
     )
 
 

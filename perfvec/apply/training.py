@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, final
 
 from perfvec.apply.corpus_data import measured_corpus
 from perfvec.apply.dataset import Dataset, make_dataset
-from perfvec.apply.evaluating import EvaluationRow, evaluate
+from perfvec.apply.evaluating import EvaluationRow, evaluate_splits
 from perfvec.apply.feature_cache import FeatureCache
 from perfvec.apply.simulated import SimulatedDevices
-from perfvec.apply.splits import Holdout, SplitName, load_holdout
+from perfvec.apply.splits import Holdout, load_holdout
 from perfvec.arch.measured import load_measured
 from perfvec.corpus.suite import load_suites
 from perfvec.errors import ConfigError, ModelError
@@ -247,7 +247,7 @@ def run_training(
     weights_path = config.out_dir / WEIGHTS_FILE
     model.save(weights_path)
     on_progress("evaluating", 0, 0)
-    evaluated = _evaluate(model, dataset.measured(), holdout)
+    evaluated = evaluate_splits(model, dataset.measured(), holdout)
     result_path = config.out_dir / RESULT_FILE
     record = _record(config, holdout, dataset, len(rows), model, evaluated) | {"wall_s": time.perf_counter() - begun}
     with whole_file(result_path) as temporary:
@@ -261,16 +261,6 @@ def run_training(
         num_simulated=dataset.data.num_simulated,
         rows=tuple(evaluated),
     )
-
-
-def _evaluate(model: TrainedModel, dataset: Dataset, holdout: Holdout) -> list[EvaluationRow]:
-    splits: tuple[SplitName, ...] = ("unseen-kernel", "unseen-launch", "unseen-suite")
-    return [
-        row
-        for split in splits
-        if len(holdout.rows(dataset.entries, split))
-        for row in evaluate(model, dataset, holdout, split)
-    ]
 
 
 def _record(
