@@ -26,7 +26,7 @@ def model_path(path: str | Path | None = None) -> Path:
     what = "this installation has no trained model" if path is None else "there is no model file"
     raise ModelError(
         f"{what} at {chosen}; give one with --model PATH (model=PATH in Python), install a release that ships one, or "
-        "train one with perfvec train --config experiments/first/config.yaml"
+        "train one with perfvec train --config experiments/foundation/config.yaml"
     )
 
 

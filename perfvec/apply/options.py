@@ -299,7 +299,7 @@ class TrainOptions:
     """Train a model on the measured launches, as a configuration file says."""
 
     config: Annotated[Path, _option(metavar="PATH", hint="(required)")]
-    """The configuration, such as experiments/first/config.yaml."""
+    """The configuration, such as experiments/foundation/config.yaml."""
 
     out_dir: Annotated[Path | None, _option(metavar="FOLDER")] = None
     """Where to write the model and the account of it, instead of the configuration's out_dir."""
