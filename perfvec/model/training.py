@@ -33,6 +33,7 @@ from perfvec.model.device_rows import fit_rows
 from perfvec.model.devices import DeviceBank
 from perfvec.model.launch_input import launch_profile
 from perfvec.model.program_encoder import ProgramEncoder
+from perfvec.model.projector import write_projector
 from perfvec.model.training_set import TrainingSet, split_families
 from perfvec.model.weights import TrainedModel
 from perfvec.model.window_sampling import WindowSampler
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RUN_FILE = "run.json"
+_LOGS = "logs"
 _MONITOR = "validation_loss"
 _CHECKPOINTS = 40
 # What Lightning says while it does what it was asked for.
@@ -336,7 +338,10 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         suites=tuple(sorted(set(dataset.suites))),
         code_version=__version__,
     )
-    return _fit_simulated(model, data.train_set) if dataset.num_simulated else model
+    if dataset.num_simulated:
+        model = _fit_simulated(model, data.train_set)
+    write_projector(folder / _LOGS, model, data.train_set)
+    return model
 
 
 def _fit_simulated(model: TrainedModel, train_set: TrainingSet) -> TrainedModel:
@@ -376,7 +381,7 @@ def _fit(module: TrainingModule, data: LaunchData, folder: Path) -> None:
         limit_val_batches=1.0 if data.has_validation else 0,
         num_sanity_val_steps=0,
         log_every_n_steps=steps,
-        logger=TensorBoardLogger(folder, name="", version="logs"),
+        logger=TensorBoardLogger(folder, name="", version=_LOGS),
         callbacks=callbacks,
         enable_progress_bar=False,
         enable_model_summary=False,

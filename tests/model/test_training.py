@@ -140,7 +140,9 @@ def test_logs_and_checkpoints_are_written(dataset, tmp_path):
     train(replace(SMALL, epochs=1), dataset, tmp_path / "deep" / "folder")
     folder = tmp_path / "deep" / "folder"
     assert {path.name for path in (folder / "checkpoints").iterdir()} == {"best.ckpt", "last.ckpt"}
-    assert any(path.name.startswith("events.out.tfevents") for path in (folder / "logs").iterdir())
+    logs = {path.name for path in (folder / "logs").iterdir()}
+    assert any(name.startswith("events.out.tfevents") for name in logs)
+    assert {"projector_config.pbtxt", "program_vectors.tsv", "device_vectors.metadata.tsv"} <= logs
     assert json.loads((folder / "run.json").read_text())["config"]["epochs"] == 1
 
 
