@@ -89,21 +89,16 @@ def evaluate_splits(
     *,
     programs_ND: NDArray[np.float64] | None = None,
 ) -> list[EvaluationRow]:
-    """`evaluate` on each split that has launches."""
-    return [
-        row
-        for split in SPLITS
-        if len(holdout.rows(dataset.entries, split))
-        for row in evaluate(model, dataset, holdout, split, programs_ND=programs_ND)
-    ]
+    """`evaluate` on the splits that have launches."""
+    splits: list[SplitName] = [split for split in SPLITS if len(holdout.rows(dataset.entries, split))]
+    return evaluate(model, dataset, holdout, *splits, programs_ND=programs_ND) if splits else []
 
 
 def evaluate(
     model: TrainedModel,
     dataset: Dataset,
     holdout: Holdout,
-    split: SplitName,
-    *,
+    *splits: SplitName,
     programs_ND: NDArray[np.float64] | None = None,
     traces: TraceCache | None = None,
     on_progress: OnProgress = silent,
@@ -117,7 +112,7 @@ def evaluate(
         model: A model that keeps to the holdout.
         dataset: Measured launches, those to train on included.
         holdout: What was held out.
-        split: Which of it to evaluate.
+        splits: Which of it to evaluate.
         programs_ND: Program vectors of all the launches, where they are at hand.
         traces: Where traces are kept; with it the timing model is a predictor too.
         on_progress: Hears how many launches the timing model has done.
@@ -129,19 +124,21 @@ def evaluate(
         ModelError: The model was trained on held-out families, or there is nothing to evaluate or to fit.
     """
     check_unseen(model, dataset.entries, holdout)
-    if split == "unseen-launch" and not holdout.held_out_families:
+    if "unseen-launch" in splits and not holdout.held_out_families:
         raise ModelError(
             f"holdout {holdout.name!r} holds out no family, so nothing shows that the model has not seen its held-out "
             "launches; use a holdout file that lists families"
         )
-    test_rows = holdout.rows(dataset.entries, split)
+    rows_of = {split: holdout.rows(dataset.entries, split) for split in splits}
     training_rows = holdout.training_rows(dataset.entries)
-    for rows, what in ((test_rows, f"held out for {split}"), (training_rows, "left to fit baselines to")):
+    purposes = {f"held out for {split}": rows for split, rows in rows_of.items()}
+    for what, rows in {**purposes, "left to fit baselines to": training_rows}.items():
         if len(rows) == 0:
             raise ModelError(
                 f"no measured launch is {what} in holdout {holdout.name!r}; measure more launches, or choose another "
                 "split or holdout file"
             )
+    test_rows = np.concatenate(list(rows_of.values()))
     measured = dataset.measured()
     training, test = _common_devices(measured.subset(training_rows), measured.subset(test_rows))
     vectors_ND = None if programs_ND is None else programs_ND[test_rows]
@@ -154,13 +151,15 @@ def evaluate(
     if timed is not None:
         predicted[TIMING_MODEL] = timed
     real = {model.device_names[row] for row in model.real_devices()}
+    split_of = np.repeat(splits, [len(rows) for rows in rows_of.values()])
     return [
         row
+        for split in splits
         for column, name in enumerate(test.data.device_names)
         for row in figure_rows(
-            test.entries,
-            test.data.times[:, [column]],
-            {predictor: times_NM[:, [column]] for predictor, times_NM in predicted.items()},
+            [test.entries[place] for place in np.flatnonzero(split_of == split)],
+            test.data.times[split_of == split][:, [column]],
+            {predictor: times_NM[split_of == split][:, [column]] for predictor, times_NM in predicted.items()},
             [name],
             split=split,
             device=name,

@@ -157,6 +157,8 @@ class TreeBaseline(AbstractBaseline):
             rows = ~np.isnan(log_N)
             tree = self._make()
             tree.fit(launches.features[rows], log_N[rows])
+            if self.kind == "forest":
+                tree.set_params(n_jobs=None)  # several threads would add predictions up in any order
             self._trees.append(tree)
 
     def predict(self, launches: BaselineInput) -> NDArray[np.float64]:
@@ -167,7 +169,7 @@ class TreeBaseline(AbstractBaseline):
         from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
         if self.kind == "forest":
-            return RandomForestRegressor(n_estimators=200, max_features=0.5, random_state=self.seed)
+            return RandomForestRegressor(n_estimators=200, max_features=0.5, random_state=self.seed, n_jobs=-1)
         return HistGradientBoostingRegressor(max_iter=200, learning_rate=0.08, random_state=self.seed)
 
 
