@@ -107,3 +107,19 @@ def test_importing_metrics_does_not_import_torch():
 
 def test_errors_keep_the_shape():
     assert metrics.absolute_percentage_errors(np.ones((2, 3)), np.full((2, 3), 2.0)).tolist() == [[0.5] * 3] * 2
+
+
+def test_rank_correlation_of_many_groups_is_scipys():
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 60, 400)
+    predicted, measured = (rng.integers(0, 5, 400).astype(float) for _ in range(2))  # many ties
+    expected = []
+    for group in np.unique(groups):
+        t, m = predicted[groups == group], measured[groups == group]
+        if len(t) >= 3 and np.ptp(m) > 0:
+            expected.append(0.0 if np.ptp(t) == 0 else float(np.asarray(spearmanr(t, m))[0]))
+    value, count = metrics.rank_correlation(predicted, measured, [str(group) for group in groups])
+    assert count == len(expected) > 50
+    assert value == pytest.approx(np.mean(expected), rel=1e-9)
