@@ -338,7 +338,7 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         suites=tuple(sorted(set(dataset.suites))),
         code_version=__version__,
     )
-    if dataset.num_simulated:
+    if dataset.num_simulated and config.simulated_weight:
         model = _fit_simulated(model, data.train_set)
     write_projector(folder / _LOGS, model, data.train_set)
     return model
