@@ -12,6 +12,7 @@ import numpy as np
 from perfvec.apply.evaluating import LONG_S
 from perfvec.metrics import summarise
 from perfvec.model.posterior import Measurements, Misfit, posterior, table_prior
+from perfvec.model.weights import TWIN_SPREAD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 # Of simulated times: what the dot product leaves, and no noise.
 _MISFIT = Misfit(launch=0.05, kernel=0.02, noise=0.01)
-_SPREAD = {"common": 0.2, "own": 0.1}
 _SEEDS = (0, 1, 2)
 
 
@@ -105,7 +105,8 @@ def simulated_figures(
                 picked = np.random.default_rng((seed, place)).permutation(fitting)[:count]
                 vector = starts[place]
                 if count:
-                    prior = table_prior(vector, table.vectors, model.datasheet_devices.vectors, **_SPREAD)
+                    none = np.zeros((0, len(vector)))
+                    prior = table_prior(vector, none, none, common=TWIN_SPREAD, own=TWIN_SPREAD)
                     measured = Measurements(
                         programs=programs_ND[picked],
                         times=times_N[picked],

@@ -262,7 +262,6 @@ def simulated_rows(
             dataset,
             mean_over_devices({name: times for name, times in baselines.items() if name != ROOFLINE}),
             simulated_misfit(predicted[MODEL][training], on_seen.data.times[training]),
-            trained=trained,
             held_out=held_out,
         ),
         dataset,

@@ -180,8 +180,7 @@ class KnownTimes:
         """What the other real devices make of a device."""
         model = self.model
         seconds = model.seconds_per_unit[model.device_names.index(name)]
-        others = model.real_like(seconds, but=name)
-        return model.prior_from(model.datasheet_devices.row(name), others, common=spread.common, own=spread.own)
+        return model.device_prior(seconds, common=spread.common, own=spread.own, but=name)
 
     def prior_maker(self, name: str) -> Callable[[PriorSpread], DeviceBelief]:
         """`prior` of a device, as a function of the spread."""

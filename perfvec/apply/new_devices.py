@@ -21,6 +21,7 @@ from perfvec.apply.calibration_set import measurements
 from perfvec.apply.evaluating import NEW_DEVICE_SPLITS, EvaluationRow, figure_rows
 from perfvec.apply.predictors import MODEL, ROOFLINE, TIMING_MODEL, predict_baselines, shipped_times
 from perfvec.model.posterior import Misfit, shares, table_prior
+from perfvec.model.weights import TWIN_SPREAD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,8 +37,7 @@ COUNTS = (0, 1, 5, 10, 20)
 SIMULATED_COUNTS = (0, 10)
 # Choices of the measured launches on a real device; of simulated ones there are enough to take one each.
 DRAWS = 3
-# How far a simulated device departs from its facts, beyond what the others show; its times have no noise to speak of.
-_SIMULATED_SPREAD = {"common": 0.2, "own": 0.1}
+# Simulated times have no noise to speak of.
 _SIMULATED_NOISE = 0.01
 
 
@@ -187,7 +187,6 @@ def simulated_new_devices(
     learned: Mapping[str, NDArray[np.float64]],
     misfit: Misfit,
     *,
-    trained: Sequence[str],
     held_out: Sequence[str],
 ) -> list[NewDevice]:
     """Devices of a design space that the model was not trained on.
@@ -197,11 +196,9 @@ def simulated_new_devices(
         dataset: The launches, with times on these devices.
         learned: Seconds `(N,)` on other devices by the name of each baseline that learns.
         misfit: What the model cannot express, as `simulated_misfit` has it.
-        trained: Devices of the space that the model was trained on: how far such devices depart from their starts.
         held_out: The devices.
     """
-    table, starts = model.devices, model.datasheet_devices
-    rows = [table.names.index(name) for name in trained]
+    none = np.zeros((0, model.encoder.layout.dim))
     found: list[NewDevice] = []
     for name in held_out:
         column = dataset.data.device_names.index(name)
@@ -209,7 +206,7 @@ def simulated_new_devices(
         found.append(
             NewDevice(
                 name=name,
-                prior=table_prior(start, table.vectors[rows], starts.vectors[rows], **_SIMULATED_SPREAD),
+                prior=table_prior(start, none, none, common=TWIN_SPREAD, own=TWIN_SPREAD),
                 misfit=misfit,
                 times=dataset.data.times[:, column],
                 spread=dataset.data.spread[:, column],
