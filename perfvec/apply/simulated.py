@@ -68,8 +68,9 @@ class SimulatedDevices:
 @functools.cache
 def _all(name: str) -> tuple[tuple[SampledDevice, Part], ...]:
     split = load_space_split(find_space(name))
-    parts: list[tuple[SampledDevice, Part]] = [(item, "training") for item in split.training]
-    parts += [(item, "held-out") for item in split.held_out]
+    parts: list[tuple[SampledDevice, Part]] = []
+    parts.extend((item, "training") for item in split.training)
+    parts.extend((item, "held-out") for item in split.held_out)
     parts.sort(key=lambda pair: pair[0].number)
     for device in load_devices(content_folder("archs")).values():
         if device.type == "gpu":
