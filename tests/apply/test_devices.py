@@ -17,7 +17,8 @@ def test_devices_are_listed_with_what_is_known_of_them(tmp_path: Path):
     assert by_name["nvidia-h200"].num_measured_launches == 8
     assert by_name["nvidia-h200"].kind == "real"
     assert by_name["nvidia-h200"].vendor == "nvidia"
-    assert by_name["amd-instinct-mi210"].kind == "datasheet"
+    assert by_name["amd-instinct-mi210"].kind == "simulated"  # a row of the timing model's times
+    assert by_name["amd-epyc-7763"].kind == "datasheet"
     assert 0.05 < by_name["nvidia-h200"].expected_error < by_name["amd-instinct-mi210"].expected_error < 3
 
 

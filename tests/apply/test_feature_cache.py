@@ -151,8 +151,8 @@ def test_times_on_other_devices_are_another_cache(tmp_path: Path, monkeypatch: p
     mine = FeatureCache.open(tmp_path, simulated=SPACE)
     assert mine.folder != FeatureCache.open(tmp_path).folder
     assert mine.folder == FeatureCache.open(tmp_path, simulated=SimulatedDevices(space="gpu-2010-today")).folder
-    fewer = SPACE.devices[:9]
-    monkeypatch.setattr("perfvec.apply.simulated._split", lambda name: (fewer, frozenset()))
+    fewer = [(item, "training") for item in SPACE.devices[:9]]
+    monkeypatch.setattr("perfvec.apply.simulated._all", lambda name: fewer)
     assert FeatureCache.open(tmp_path, simulated=SPACE).folder != mine.folder
 
 
