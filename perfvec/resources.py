@@ -29,8 +29,8 @@ CAUSES = (
     "launch",  # overhead of the launch
     "tail",  # units that have run out of work-groups wait for the others
 )
-# Devices whose times are coordinates: real ones of several makers and ages, a CPU, and eight of a design space, chosen
-# so that each device of its training split is near one of them in how its times are spread (experiments/foundation).
+# Devices whose times are coordinates: real ones of several makers and ages, a CPU, and eight of a design space, far
+# from each other in how times are spread. How well they span the space: experiments.foundation.span.
 ARCHETYPES = (
     "nvidia-h200",
     "nvidia-a100-sxm4-80gb",

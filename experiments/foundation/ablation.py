@@ -12,7 +12,6 @@ import json
 import multiprocessing
 import sys
 import time
-import traceback
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,7 +126,7 @@ def changed(dataset: Dataset, variant: Variant, space: SimulatedDevices, rows: N
         kept = set(np.random.default_rng(0).permutation(families)[: round(variant.data * len(families))].tolist())
         rows = rows[[dataset.entries[row].family in kept for row in rows]]
     num_real = len(data.device_names) - data.num_simulated
-    chosen = space.part("training", variant.simulated or 0) if variant.simulated != 0 else ()
+    chosen = (*space.part("training", variant.simulated or 0), *space.part("shipped")) if variant.simulated != 0 else ()
     part = dataset.with_devices([*range(num_real), *(num_real + item.number for item in chosen)]).subset(rows)
     launches = tuple(shaped(launch, variant) for launch in part.data.launches)
     seconds = part.data.seconds_per_unit if variant.is_timed else counted_alone(part.data.seconds_per_unit)
@@ -232,25 +231,20 @@ def line_of(record: Mapping[str, Any]) -> str:
     )
 
 
-def run_all(names: Sequence[str], processes: int, arguments: tuple[Any, ...]) -> None:
-    """Run the variants in processes, so many at a time."""
+def run_all(names: Sequence[str], processes: int, arguments: tuple[Any, ...]) -> list[str]:
+    """Run the variants in processes, so many at a time; those that failed, whose tracebacks are on stderr."""
     context = multiprocessing.get_context("fork")
-    waiting, running = list(names), []
+    waiting, running, failed = list(names), [], []
     while waiting or running:
         while waiting and len(running) < processes:
-            process = context.Process(target=_guarded, args=(waiting.pop(0), *arguments))
+            name = waiting.pop(0)
+            process = context.Process(target=run_variant, name=name, args=(name, *arguments))
             process.start()
             running.append(process)
         running[0].join(timeout=0.5)
+        failed += [process.name for process in running if process.exitcode]
         running = [process for process in running if process.is_alive()]
-
-
-def _guarded(name: str, *arguments: Any) -> None:
-    try:
-        run_variant(name, *arguments)
-    except Exception:
-        say(f"{name} failed:\n{traceback.format_exc()}")
-        raise
+    return failed
 
 
 def collect(folder: Path) -> list[dict[str, Any]]:
@@ -287,12 +281,16 @@ def main() -> int:
         config = replace(config, training=replace(config.training, epochs=options.epochs))
     options.output.mkdir(parents=True, exist_ok=True)
     holdout = holdout_of(config.data)
-    run_all(options.only, options.processes, (config, dataset, space, holdout, options.output, options.devices))
+    failed = run_all(
+        options.only, options.processes, (config, dataset, space, holdout, options.output, options.devices)
+    )
     records = collect(options.output)
     with whole_file(options.output / RESULTS_FILE) as temporary:
         temporary.write_text(json.dumps(records, indent=1), encoding="utf-8")
     say("\n".join(line_of(record) for record in records))
-    return 0
+    if failed:
+        sys.stderr.write(f"failed, see above: {', '.join(failed)}; run them again with --only\n")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

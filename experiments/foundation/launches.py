@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from perfvec.apply.accuracy import SPACE
 from perfvec.apply.dataset import make_dataset
 from perfvec.apply.evaluating import check_unseen
 from perfvec.apply.feature_cache import FeatureCache
@@ -35,20 +36,19 @@ from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED
 from perfvec.trace_data import CONTEXT_FIELDS, SUB_GROUP_SIZE, LaunchContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from perfvec.apply.dataset import Dataset
     from perfvec.apply.splits import Holdout
+    from perfvec.arch.space import SampledDevice
     from perfvec.model.launch_input import LaunchInput
     from perfvec.model.weights import TrainedModel
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 DOCS = HERE.parents[1] / "docs"
-# The features are those of the cache that trainings with simulated devices use, so that they are made once.
-SPACE = "gpu-2010-today"
 DEVICE = "nvidia-h200"
 
 
@@ -155,14 +155,14 @@ class Encoded:
         return self.holdout.rows(self.dataset.entries, "unseen-kernel")
 
 
-def read_suites(processes: int | None) -> Dataset:
-    """The measured launches of the suites; traced where the cache lacks them.
+def read_suites(processes: int | None, simulated: Sequence[SampledDevice] = ()) -> Dataset:
+    """The measured launches of the suites, with times on simulated devices; traced where the cache lacks them.
 
     Raises:
         PerfVecError: A file cannot be read, or nothing was measured.
     """
     cache = FeatureCache.open(simulated=SimulatedDevices(space=SPACE))
-    return make_dataset(load_suites(), load_measured(), cache=cache, num_processes=processes)
+    return make_dataset(load_suites(), load_measured(), simulated=simulated, cache=cache, num_processes=processes)
 
 
 def encode(model: TrainedModel, dataset: Dataset, holdout: Holdout) -> Encoded:

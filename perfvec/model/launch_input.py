@@ -20,8 +20,8 @@ MAX_WINDOW = 256
 PROFILE_EXTRA = NUM_COUNTED + 1 + len(ARCHETYPES) + len(ARCHETYPES) * len(CAUSES)
 # A resource used less than once in a million instructions looks like one that is not used.
 _LEAST_SHARE = 1e-6
-# Nothing takes less on any device, a launch included.
-_LEAST_TIME_S = 1e-9
+# A time below this is little: nothing takes less on any device, a launch included.
+LITTLE_S = 1e-9
 
 
 @final
@@ -203,7 +203,7 @@ def launch_profile(launch: LaunchInput) -> NDArray[np.float32]:
     executed = float(launch.window_weight @ launch.window_lengths) + 1.0
     mix = np.log(launch.resources[:NUM_COUNTED] / executed + _LEAST_SHARE)
     causes_AC = launch.resources[NUM_COUNTED:].reshape(len(ARCHETYPES), len(CAUSES))
-    times_A = causes_AC.sum(axis=1, keepdims=True) + _LEAST_TIME_S
+    times_A = causes_AC.sum(axis=1, keepdims=True) + LITTLE_S
     log_A = np.log(times_A[:, 0])
     timed = np.concatenate([log_A - log_A.mean(), (causes_AC / times_A).ravel()])
     return np.concatenate([launch.context, mix, [np.log(executed)], timed]).astype(np.float32)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.errors import ConfigError
+from perfvec.model.launch_input import LITTLE_S
 from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 INSTRUCTION = "instruction"
 # What a unit costs that is not named like a resource: about as much as an instruction that does nothing special.
 _DEFAULT_RESOURCE = "other_issue"
-# A time below this is little: nothing takes less on any device.
-_LITTLE_S = 1e-9
 # By which unit a resource of the whole launch is shared among its instructions: the first that one of them uses.
 _SHARED_BY = {
     "serial_atomics": ("atomic_passes",),
@@ -110,7 +109,7 @@ class VectorLayout:
     @property
     def little(self) -> NDArray[np.float64]:
         """What is little of each coordinate: one unit of a count, a nanosecond of a time; shape `(dim,)`."""
-        of_resource = np.array([_LITTLE_S if resource.unit == "s" else 1.0 for resource in RESOURCES])
+        of_resource = np.array([LITTLE_S if resource.unit == "s" else 1.0 for resource in RESOURCES])
         return np.concatenate([of_resource, of_resource[self.price]])
 
     @property
