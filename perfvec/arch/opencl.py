@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import pyopencl as cl
@@ -127,7 +127,8 @@ def open_device(device: LiveDevice) -> cl.Device:
     handles = _handles()
     if device.number < len(handles):
         handle = handles[device.number]
-        if describe(handle, number=device.number) == device:
+        # A driver of a CPU may say how much memory is free now.
+        if replace(describe(handle, number=device.number), memory_bytes=device.memory_bytes) == device:
             return handle
     raise OpenCLError(f"OpenCL device {device.number}, {device.name}, is no longer there; list the devices again")
 

@@ -87,6 +87,8 @@ def test_pocl_opens_again_by_its_record():
     assert live == describe(handle, number=live.number)
     assert live.type == "cpu"
     assert open_device(live) == handle
+    free_now = dataclasses.replace(live, memory_bytes=live.memory_bytes // 2)  # PoCL says what is free
+    assert open_device(free_now) == handle
     assert choose_device(live.number) == live
     with pytest.raises(OpenCLError, match="is no longer there"):
         open_device(dataclasses.replace(live, driver="0"))
