@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-from perfvec.arguments import BufferArg, LocalArg
+from perfvec.arguments import BufferArg, ImageArg, LocalArg
 from perfvec.corpus.analysis.extents import Extents
 from perfvec.corpus.analysis.passing import InferredArgument, Passing, Repairs, data_limits
 from perfvec.corpus.analysis.polynomial import Polynomial
@@ -22,6 +22,7 @@ from perfvec.program.canonical import canonical_kernel
 from perfvec.program.executor import MAX_LOCAL_BYTES, Execution, compile_launch
 from perfvec.program.frontend import compile_source
 from perfvec.program.sampling import sample_groups
+from perfvec.program.texels import HELD_BYTES
 
 DEFAULT_GLOBAL_SIZES = ((65536,), (256, 256), (32, 32, 32))  # by dimensions
 _LOCAL_SIZES = (
@@ -256,11 +257,12 @@ class _Inference:
         )
 
     def _check_bytes(self, arguments: tuple[InferredArgument, ...]) -> None:
-        buffers = [a for a in arguments if isinstance(a.argument, BufferArg)]
-        total = sum(a.argument.num_bytes for a in buffers if isinstance(a.argument, BufferArg))
+        buffers = [a.argument for a in arguments if isinstance(a.argument, BufferArg)]
+        images = [a.argument for a in arguments if isinstance(a.argument, ImageArg)]
+        total = sum(buffer.num_bytes for buffer in buffers) + HELD_BYTES * sum(image.contents.count for image in images)
         if total > self._request.max_bytes:
             raise _TooLargeError(
-                f"the buffers of kernel {self._kernel.kernel.name!r} need {total} bytes together; "
+                f"the buffers and images of kernel {self._kernel.kernel.name!r} need {total} bytes together; "
                 f"{self._request.max_bytes} are allowed. Give a smaller global size, or allow more."
             )
 

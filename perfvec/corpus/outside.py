@@ -20,7 +20,8 @@ TABLE_SUFFIXES = (".csv", ".csv.gz")
 # Python packages that carry OpenCL kernels, by import name.
 PACKAGES = (
     "pyopencl", "gputools", "silx", "pyFAI", "pyclesperanto", "pyclesperanto_prototype", "pyclblast", "reikna",
-    "pymatting", "loopy", "boxtree", "sumpy", "meshmode", "kernel_tuner",
+    "pymatting", "loopy", "boxtree", "sumpy", "meshmode", "kernel_tuner", "netcl", "nengo_ocl", "dpivsoft",
+    "opencl_fdfd", "oclrfc",
 )  # fmt: skip
 _KERNEL = re.compile(r"\b(?:__)?kernel\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?void\b", re.DOTALL)
 _MOST_FIELD = 1 << 26  # characters of a field of a table
@@ -84,6 +85,11 @@ def load_packages(names: Iterable[str] = PACKAGES) -> tuple[list[OutsideSource],
     return sources, tuple(missing)
 
 
+def package_folders(names: Iterable[str] = PACKAGES) -> tuple[Path, ...]:
+    """Folders of those packages that are installed, where headers may lie."""
+    return tuple(folder for name in names if (folder := _package_folder(name)) is not None)
+
+
 def _package_folder(name: str) -> Path | None:
     try:
         spec = importlib.util.find_spec(name)
@@ -123,9 +129,26 @@ def _from_module(path: Path, name: str) -> Iterator[OutsideSource]:
         tree = ast.parse(text)
     except SyntaxError:
         return
+    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNEL.search(node.value):
-            yield OutsideSource(name=f"{name}:{node.lineno}", text=node.value)
+        found = "" if id(node) in within else _text_of_node(node)
+        if _KERNEL.search(found):
+            yield OutsideSource(name=f"{name}:{getattr(node, 'lineno', 0)}", text=found)
+
+
+def _text_of_node(node: ast.AST) -> str:
+    """A text's characters; of one that Python formats, `{name}` stays as a template's `${name}`."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if not isinstance(node, ast.JoinedStr):
+        return ""
+    parts = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            parts.append(f"${{{ast.unparse(part.value)}}}")
+        else:
+            parts.append(_text_of_node(part))
+    return "".join(parts)
 
 
 def _from_table(path: Path) -> list[OutsideSource]:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from perfvec.corpus.outside import load_packages, load_sources
-from perfvec.corpus.survey import NO_KERNEL, NOT_COMPILED, OK, count_reasons, survey
-from perfvec.errors import ConfigError
+from perfvec.corpus.completion import complete
+from perfvec.corpus.outside import OutsideSource, load_packages, load_sources
+from perfvec.corpus.survey import NO_KERNEL, NOT_COMPILED, OK, TOO_LONG, count_reasons, survey
+from perfvec.errors import ConfigError, SourceError
+from perfvec.program.frontend import kernel_names
 from tests.opencl import shared_file
 from tests.program.cgo17 import SOURCES
 from tests.program.launching import quick_machine_code
@@ -112,3 +114,81 @@ def test_the_command_ends_in_one_line_of_json(folder: Path, front_end: None):
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     record = json.loads(ran.stdout.splitlines()[-1])
     assert (record["sources_compiled"], record["sources_with_launches"], record["share"]) == (2, 2, 1.0)
+
+
+def test_a_kernel_that_takes_too_long_costs_itself_alone(tmp_path: Path, front_end: None):
+    (tmp_path / "a.cl").write_text(ADD + ADD.replace("add", "more"))
+    outcomes = list(survey(load_sources(tmp_path), num_processes=1, limit_s=100.0))
+    assert [(outcome.kernel_name, outcome.reason) for outcome in outcomes] == [("add", OK), ("more", OK)]
+    outcomes = list(survey(load_sources(tmp_path) * 2, num_processes=1, limit_s=1e-9))
+    assert {outcome.reason for outcome in outcomes} == {TOO_LONG}
+    assert all(outcome.cause for outcome in outcomes)
+
+
+def test_an_image_that_would_fill_the_memory_is_no_launch(front_end: None):
+    """Each check run finds texels outside: the image doubles until it is larger than allowed."""
+    text = (
+        "kernel void far(read_only image3d_t a, global float* b) { const sampler_t s = CLK_ADDRESS_NONE;"
+        " int i = get_global_id(0); b[i] = read_imagef(a, s, (int4)(i * i * i - i, i, i, 0)).x; }"
+    )
+    (outcome,) = survey([OutsideSource(name="far.cl", text=text)])
+    assert outcome.reason in ("leaves its buffers", "no launch of an allowed size")
+
+
+# ---- completion -------------------------------------------------------------------------------------------------
+
+TEMPLATE = """
+#include "deep/one.h"
+kernel void k(global DTYPE* a, global ${other.ctype}* b) {
+  DTYPE sums[COUNT];
+  for (int i = 0; i < COUNT; ++i) sums[i] = (CAST)b[i];
+  a[get_global_id(0)] = twice(sums[0]) + ONE;
+}
+"""
+
+
+def test_a_source_gets_what_it_lacks(tmp_path: Path, front_end: None):
+    (tmp_path / "include" / "deep").mkdir(parents=True)
+    (tmp_path / "include" / "deep" / "one.h").write_text("#define ONE 1.0f")
+    (tmp_path / "more.cl").write_text("float twice(float x)\n{ return 2 * x; }\n")
+    (tmp_path / "k.cl").write_text(TEMPLATE)
+    source = next(source for source in load_sources(tmp_path) if source.name == "k.cl")
+    completed = complete(source, [tmp_path])
+    assert set(completed.added) == {
+        "text that its package puts in", "header deep/one.h", "function twice of more.cl", "type DTYPE",
+        "type other_ctype", "type CAST", "macro COUNT",
+    }  # fmt: skip
+    assert "-DCOUNT=8" in completed.source.build_options
+    with quick_machine_code():
+        (outcome,) = survey([source], completed_from=[tmp_path])
+        (as_it_lies,) = survey([source])
+    assert (outcome.kernel_name, outcome.reason) == ("k", OK)
+    assert as_it_lies.reason == NOT_COMPILED
+
+
+def test_what_cannot_be_completed_says_why(front_end: None):
+    source = OutsideSource(name="bad.cl", text="% if x:\nkernel void k(global float* a) { a[0] = 1; }\n% endif")
+    with pytest.raises(SourceError, match=r"bad\.cl does not compile"):
+        complete(source)
+
+
+def test_the_macros_of_clij_follow_the_images_dimensions(tmp_path: Path, front_end: None):
+    reads = "".join(
+        f"float read_buffer{dims}df(int w, int h, int d, global float* i, sampler_t s, int{2 * dims - 2} p) {{"
+        " return i[p.x + w * p.y]; }\n"
+        f"void write_buffer{dims}df(int w, int h, int d, global float* i, int{2 * dims - 2} p, float v) {{"
+        " i[p.x + w * p.y] = v; }\n"
+        for dims in (2, 3)
+    )
+    (tmp_path / "preamble.cl").write_text(reads + "#define clij_convert_float_sat convert_float\n")
+    (tmp_path / "copy_3d_to_2d.cl").write_text(
+        "constant sampler_t s = CLK_ADDRESS_CLAMP_TO_EDGE;\n"
+        "kernel void copy(IMAGE_src_TYPE src, IMAGE_dst_TYPE dst) {\n"
+        "  int x = get_global_id(0), y = get_global_id(1);\n"
+        "  float v = READ_src_IMAGE(src, s, POS_src_INSTANCE(x, y, GET_IMAGE_DEPTH(src) - 1, 0));\n"
+        "  WRITE_dst_IMAGE(dst, (int2)(x, y), CONVERT_dst_PIXEL_TYPE(v));\n}\n"
+    )
+    source = next(source for source in load_sources(tmp_path) if "copy" in source.name)
+    text = complete(source, [tmp_path]).source.text
+    assert "#define WRITE_dst_IMAGE(i, a, b) write_buffer2df" in text
+    assert kernel_names(complete(source, [tmp_path]).module) == ("copy",)
