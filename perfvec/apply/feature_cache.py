@@ -16,7 +16,7 @@ import os
 import signal
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -197,6 +197,8 @@ def code_hash(package: Path, patterns: Sequence[str], *, also: str = "") -> str:
 
 # ---- on all cores -----------------------------------------------------------------------------------------------
 
+# Launches of one program that are handed to a process together, at most.
+_MOST_TOGETHER = 16
 # Fewer files than that are read faster than processes start.
 _FEW_FILES = 2000
 
@@ -244,7 +246,7 @@ def fill(
         cache: Where to keep them.
         launches: Names and launches.
         num_processes: Processes that trace; 0 to trace in this one; None for one a core.
-        seconds: Wall time after which no launch is begun by processes.
+        seconds: Wall time after which no more are handed to processes.
         on_progress: Hears how many are done.
 
     Returns:
@@ -255,14 +257,11 @@ def fill(
         ConfigError: Processes cannot be started.
     """
     lacking = [(name, launch) for name, launch in launches if not cache.holds(launch.digest)]
+    lacking = [launch for some in _by_program(lacking) for launch in some]
     filling = _Filling(cache=cache, on_progress=on_progress, num_all=len(lacking), ends_at=time.monotonic() + seconds)
     if num_processes == 0:
         for name, launch in lacking:
-            try:
-                cache.make(launch, name=name)
-            except Exception as error:  # whatever is wrong with one launch, the others are still wanted
-                filling.fail(launch, name, error)
-            filling.count()
+            filling.take(launch, name, *_make(cache, [(name, launch)]))
         return filling.failures
     queue = deque(lacking)
     while queue:
@@ -272,8 +271,8 @@ def fill(
             while alone and not ended:  # it is still there where the process died before it was handed over
                 ended = filling.run(alone, 1)
             if ended:
-                filling.fail(launch, name, MemoryError("the process that traced it ended: out of memory, or a fault"))
-                filling.count()
+                reason = "MemoryError: the process that traced it ended: out of memory, or a fault"
+                filling.take(launch, name, reason)
     return filling.failures
 
 
@@ -289,17 +288,17 @@ class _Filling:
     num_done: int = 0
     failures: dict[str, str] = field(default_factory=dict)
 
-    def count(self) -> None:
+    def take(self, launch: Launch, name: str, reason: str) -> None:
+        """A launch is done, or why it could not be."""
+        if reason:
+            self.failures[launch.digest] = reason
+            logger.warning("cannot trace %s: %s", name, reason)
         self.num_done += 1
         self.on_progress("tracing", self.num_done, self.num_all)
 
-    def fail(self, launch: Launch, name: str, error: BaseException) -> None:
-        self.failures[launch.digest] = f"{type(error).__name__}: {error}"
-        logger.warning("cannot trace %s: %s", name, self.failures[launch.digest])
-
     def run(self, queue: deque[tuple[str, Launch]], num_processes: int) -> list[tuple[str, Launch]]:
         """Trace what is in the queue; the launches that were being traced when a process died, or none."""
-        begun: dict[Future[None], tuple[str, Launch]] = {}
+        begun: dict[Future[list[str]], list[tuple[str, Launch]]] = {}
         with _pool(min(num_processes, len(queue))) as pool:
             try:
                 while queue or begun:
@@ -307,20 +306,37 @@ class _Filling:
                         queue.clear()
                     # Few at a time, for what is handed out when a process dies is traced again.
                     while queue and len(begun) < 2 * num_processes:
-                        name, launch = queue[0]
-                        future = pool.submit(self.cache.make, launch, name=name)
-                        begun[future] = queue.popleft()  # only now: a process that has died takes nothing
+                        some = _by_program(itertools.islice(queue, _MOST_TOGETHER))[0]
+                        begun[pool.submit(_make, self.cache, some)] = some
+                        for _ in some:  # only now: a process that has died takes nothing
+                            queue.popleft()
                     for future in wait(begun, return_when=FIRST_COMPLETED).done:
-                        error = future.exception()
-                        if isinstance(error, BrokenProcessPool):
-                            raise error
-                        name, launch = begun.pop(future)
-                        if error is not None:
-                            self.fail(launch, name, error)
-                        self.count()
+                        reasons = future.result()
+                        for (name, launch), reason in zip(begun.pop(future), reasons, strict=True):
+                            self.take(launch, name, reason)
             except BrokenProcessPool:
-                return list(begun.values())
+                return [launch for some in begun.values() for launch in some]
         return []
+
+
+def _by_program(launches: Iterable[tuple[str, Launch]]) -> list[list[tuple[str, Launch]]]:
+    """Launches of one program side by side: the process that traces them compiles it once."""
+    found: dict[tuple[object, ...], list[tuple[str, Launch]]] = {}
+    for name, launch in launches:
+        found.setdefault((launch.source, launch.build_options, launch.kernel_name), []).append((name, launch))
+    return list(found.values())
+
+
+def _make(cache: FeatureCache, launches: Sequence[tuple[str, Launch]]) -> list[str]:
+    """Trace launches into a cache; what went wrong with each, or "": the others are still wanted."""
+    reasons = []
+    for name, launch in launches:
+        try:
+            cache.make(launch, name=name)
+            reasons.append("")
+        except Exception as error:
+            reasons.append(f"{type(error).__name__}: {error}")
+    return reasons
 
 
 def _num_cores() -> int:

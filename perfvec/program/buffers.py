@@ -12,7 +12,7 @@ import mmap
 import os
 import sys
 import weakref
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
@@ -54,6 +54,11 @@ class Contents:
             while written < self._period:
                 written += os.write(self._file, self._bytes[written:].data)
             self._bytes = np.zeros(0, np.uint8)
+
+    @cached_property
+    def shared(self) -> NDArray[np.uint8]:
+        """A buffer that all share that do not write it, or do not read it; its pages are touched only once."""
+        return self.buffer()
 
     def buffer(self) -> NDArray[np.uint8]:
         """Make a buffer, writable, at an address that is a multiple of `ALIGN`; shape `(num_bytes,)`."""

@@ -1,8 +1,9 @@
 """The part of the executor's native code that is the same for every kernel, as LLVM IR text.
 
-It picks which segment a sub-group runs next, hands the segment the list of lanes, writes the record and checks every
-address; `group_driver.py` runs one sub-group and work-group after another. All state is in memory, so that it can
-return to Python whenever the record is full and be called again.
+It picks which segment a sub-group runs next, hands the segment the list of lanes and writes the record;
+`group_driver.py` runs one sub-group and work-group after another. Both are compiled once. All state is in memory, so
+that they can return to Python whenever the record is full and be called again. What segments ask of their work-item is
+compiled with each kernel.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ CONTEXT = {
             "table", "args", "regs", "pcs", "private", "local_ids", "global_base", "group_ids", "num_groups",
             "global_sizes", "local_sizes", "offsets", "work_dim", "num_lanes", "num_sub_groups", "regs_bytes",
             "private_lane_bytes", "events", "events_capacity", "events_count", "addresses", "addresses_capacity",
-            "addresses_count", "budget", "segment_count", "segment_lanes", "scratch", "sub_group", "error_site",
-            "error_address", "error_lane", "error_bytes", "private_now", "lane_base", "groups", "num_run", "position",
+            "addresses_count", "keeps_addresses", "budget", "segments", "costs", "sites", "segment_count",
+            "segment_lanes", "scratch", "sub_group", "private_now", "lane_base", "groups", "num_run", "position",
             "is_entered", "pcs_fresh", "pcs_bytes", "local", "local_bytes", "printf", "printf_used", "printf_cut",
         )
     )
@@ -51,76 +52,14 @@ def word(name: str) -> str:
     return f"getelementptr i64, ptr %.ctx, i64 {CONTEXT[name]}"
 
 
-# The memories that may be meant are those numbered from %first on, %many of them.
-_AT_PARAMETERS = "ptr %.ctx, i64 %address, i64 %bytes, i64 %low.mask, i64 %lane, i64 %site, i64 %first, i64 %many"
 _LANES_I32 = f"<{SUB_GROUP_SIZE} x i32>"
+_LANES_I8 = f"<{SUB_GROUP_SIZE} x i8>"
+_COMPRESS = f"llvm.experimental.vector.compress.v{SUB_GROUP_SIZE}i8"
+_EACH_LANE = f"<{', '.join(f'i8 {lane}' for lane in range(SUB_GROUP_SIZE))}>"
 _LANES_I1 = f"<{SUB_GROUP_SIZE} x i1>"
-
-_MEMORY = f"""
-define internal void @pv.fault(ptr %.ctx, i64 %address, i64 %bytes, i64 %lane, i64 %site) noinline cold {{
-  %site.p = {word("error_site")}
-  %old = load i64, ptr %site.p
-  %is.first = icmp slt i64 %old, 0
-  br i1 %is.first, label %note, label %done
-note:
-  store i64 %site, ptr %site.p
-  %address.p = {word("error_address")}
-  store i64 %address, ptr %address.p
-  %lane.p = {word("error_lane")}
-  store i64 %lane, ptr %lane.p
-  %bytes.p = {word("error_bytes")}
-  store i64 %bytes, ptr %bytes.p
-  br label %done
-done:
-  ret void
-}}
-
-define internal ptr @pv.at({_AT_PARAMETERS}) alwaysinline {{
-  %table.p = {word("table")}
-  %table = load ptr, ptr %table.p, !invariant.load !0
-  %tag = lshr i64 %address, {TAG_SHIFT}
-  %offset = and i64 %address, {(1 << TAG_SHIFT) - 1}
-  %rank = sub i64 %tag, %first
-  %is.of.space = icmp ult i64 %rank, %many
-  %number = and i64 %tag, {MAX_MEMORIES - 1}
-  %limit.p = getelementptr {{ i64, i64 }}, ptr %table, i64 %number
-  %limit = load i64, ptr %limit.p, !invariant.load !0
-  %end = add i64 %offset, %bytes
-  %is.inside = icmp ule i64 %end, %limit
-  %low = and i64 %offset, %low.mask
-  %is.aligned = icmp eq i64 %low, 0
-  %is.near = and i1 %is.inside, %is.aligned
-  %is.good = and i1 %is.near, %is.of.space
-  br i1 %is.good, label %good, label %bad, !prof !1
-bad:
-  call void @pv.fault(ptr %.ctx, i64 %address, i64 %bytes, i64 %lane, i64 %site)
-  %scratch.p = {word("scratch")}
-  %scratch = load ptr, ptr %scratch.p
-  ret ptr %scratch
-good:
-  %base.p = getelementptr i64, ptr %limit.p, i64 1
-  %base = load i64, ptr %base.p, !invariant.load !0
-  %real = add i64 %base, %offset
-  %result = inttoptr i64 %real to ptr
-  ret ptr %result
-}}
-
-define internal ptr @pv.at.private({_AT_PARAMETERS}) alwaysinline {{
-  %start = call ptr @pv.at({_AT_PARAMETERS})
-  %scratch.p = {word("scratch")}
-  %scratch = load ptr, ptr %scratch.p, !invariant.load !0
-  %is.bad = icmp eq ptr %start, %scratch
-  %stride.p = {word("private_lane_bytes")}
-  %stride = load i64, ptr %stride.p, !invariant.load !0
-  %now.p = {word("private_now")}
-  %now = load i64, ptr %now.p
-  %skip = mul i64 %lane, %stride
-  %shift = add i64 %skip, %now
-  %shift.good = select i1 %is.bad, i64 0, i64 %shift
-  %result = getelementptr i8, ptr %start, i64 %shift.good
-  ret ptr %result
-}}
-"""
+# What a segment's function returns where its lanes do not all go on with the same segment, and where one of them
+# touched memory that it must not.
+SPLIT, FAULT = -1, -2
 
 
 def _uniform_query(name: str, context_name: str) -> str:
@@ -138,8 +77,10 @@ define internal i64 @pv.{name}(ptr %.ctx, i32 %dim, i64 %place) alwaysinline {{
 """
 
 
-_WORK_ITEM = f"""
+WORK_ITEM_IR = f"""
 declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.usub.sat.i64(i64, i64)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i64 @pv.get_local_id(ptr %.ctx, i32 %dim, i64 %place) alwaysinline {{
   %ids.p = {word("local_ids")}
@@ -174,7 +115,7 @@ define internal i64 @pv.get_global_id(ptr %.ctx, i32 %dim, i64 %place) alwaysinl
     )
 )
 
-_SUB_GROUP = f"""
+SUB_GROUP_IR = f"""
 define internal i32 @pv.run_sub_group(ptr %.ctx, i64 %number) {{
 entry:
   %lanes.idx = alloca [{SUB_GROUP_SIZE} x i8], align 32
@@ -213,7 +154,14 @@ entry:
   %counts = load ptr, ptr %counts.p
   %lane.counts.p = {word("segment_lanes")}
   %lane.counts = load ptr, ptr %lane.counts.p
-  %error.p = {word("error_site")}
+  %keeps.p = {word("keeps_addresses")}
+  %keeps = load i64, ptr %keeps.p
+  %costs.p = {word("costs")}
+  %costs = load ptr, ptr %costs.p
+  %all.sites.p = {word("sites")}
+  %all.sites = load ptr, ptr %all.sites.p
+  %segments.p = {word("segments")}
+  %segments = load ptr, ptr %segments.p
   %mark.at = load i64, ptr %events.count.p
   %mark.end = add i64 %mark.at, 1
   %mark.fits = icmp ule i64 %mark.end, %events.capacity
@@ -239,27 +187,20 @@ gather:
   %mask = bitcast {_LANES_I1} %is.active to i32
   %others = select {_LANES_I1} %is.active, {_LANES_I32} splat (i32 {EXITED}), {_LANES_I32} %pcs.all
   %next.other = call i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32({_LANES_I32} %others)
-  br label %list
-list:
-  %bits = phi i32 [ %mask, %gather ], [ %bits.rest, %list ]
-  %filled = phi i64 [ 0, %gather ], [ %filled.next, %list ]
-  %bit = call i32 @llvm.cttz.i32(i32 %bits, i1 true)
-  %bit.8 = trunc i32 %bit to i8
-  %slot = getelementptr i8, ptr %lanes.idx, i64 %filled
-  store i8 %bit.8, ptr %slot
-  %bits.less = sub i32 %bits, 1
-  %bits.rest = and i32 %bits, %bits.less
-  %filled.next = add i64 %filled, 1
-  %is.listed = icmp eq i32 %bits.rest, 0
-  br i1 %is.listed, label %exec, label %list
+  %active = call i32 @llvm.ctpop.i32(i32 %mask)
+  %filled = zext i32 %active to i64
+  %listed = call {_LANES_I8} @{_COMPRESS}(
+    {_LANES_I8} {_EACH_LANE}, {_LANES_I1} %is.active, {_LANES_I8} zeroinitializer)
+  store {_LANES_I8} %listed, ptr %lanes.idx
+  br label %exec
 
 exec:
-  %now = phi i32 [ %lowest, %list ], [ %next, %go.on ]
+  %now = phi i32 [ %lowest, %gather ], [ %next, %go.on ]
   %now.64 = zext i32 %now to i64
-  %cost.p = getelementptr i32, ptr @pv.costs, i64 %now.64
+  %cost.p = getelementptr i32, ptr %costs, i64 %now.64
   %cost = load i32, ptr %cost.p
   %cost.64 = zext i32 %cost to i64
-  %sites.p = getelementptr i32, ptr @pv.sites, i64 %now.64
+  %sites.p = getelementptr i32, ptr %all.sites, i64 %now.64
   %sites = load i32, ptr %sites.p
   %room = zext i32 %sites to i64
   %at = load i64, ptr %events.count.p
@@ -282,24 +223,24 @@ record:
   %event.mask.p = getelementptr i32, ptr %event.p, i64 1
   store i32 %mask, ptr %event.mask.p
   store i64 %at.end, ptr %events.count.p
-  store i64 %addresses.end, ptr %addresses.count.p
+  %addresses.kept = and i64 %addresses.end, %keeps
+  store i64 %addresses.kept, ptr %addresses.count.p
   %count.p = getelementptr i64, ptr %counts, i64 %now.64
   %count.old = load i64, ptr %count.p
   %count.new = add i64 %count.old, 1
   store i64 %count.new, ptr %count.p
   %lane.count.p = getelementptr i64, ptr %lane.counts, i64 %now.64
   %lane.count.old = load i64, ptr %lane.count.p
-  %lane.count.new = add i64 %lane.count.old, %filled.next
+  %lane.count.new = add i64 %lane.count.old, %filled
   store i64 %lane.count.new, ptr %lane.count.p
   %row = getelementptr [{SUB_GROUP_SIZE} x i64], ptr %addresses, i64 %addresses.at
-  %function.p = getelementptr ptr, ptr @pv.segments, i64 %now.64
+  %function.p = getelementptr ptr, ptr %segments, i64 %now.64
   %function = load ptr, ptr %function.p
-  %next = call i32 %function(ptr %.ctx, ptr %regs, ptr %pcs, ptr %lanes.idx, i64 %filled.next, ptr %row)
-  %error = load i64, ptr %error.p
-  %is.error = icmp sge i64 %error, 0
+  %next = call i32 %function(ptr %.ctx, ptr %regs, ptr %pcs, ptr %lanes.idx, i64 %filled, ptr %row)
+  %is.error = icmp eq i32 %next, {FAULT}
   br i1 %is.error, label %failed, label %follow
 follow:
-  %is.split = icmp eq i32 %next, -1
+  %is.split = icmp eq i32 %next, {SPLIT}
   br i1 %is.split, label %pick, label %together
 together:
   %is.first = icmp ult i32 %next, %next.other
@@ -313,18 +254,10 @@ keep:
 put:
   %put.value = phi i32 [ %next, %together ], [ %now, %keep ]
   %put.full = phi i1 [ false, %together ], [ true, %keep ]
-  br label %put.loop
-put.loop:
-  %k = phi i64 [ 0, %put ], [ %k.next, %put.loop ]
-  %k.p = getelementptr i8, ptr %lanes.idx, i64 %k
-  %k.lane = load i8, ptr %k.p
-  %k.lane.64 = zext i8 %k.lane to i64
-  %k.pc = getelementptr i32, ptr %pcs, i64 %k.lane.64
-  store i32 %put.value, ptr %k.pc
-  %k.next = add i64 %k, 1
-  %k.more = icmp ult i64 %k.next, %filled.next
-  br i1 %k.more, label %put.loop, label %put.end
-put.end:
+  %put.one = insertelement {_LANES_I32} poison, i32 %put.value, i64 0
+  %put.all = shufflevector {_LANES_I32} %put.one, {_LANES_I32} poison, {_LANES_I32} zeroinitializer
+  %put.pcs = select {_LANES_I1} %is.active, {_LANES_I32} %put.all, {_LANES_I32} %pcs.all
+  store {_LANES_I32} %put.pcs, ptr %pcs, align 4
   br i1 %put.full, label %full, label %pick
 idle:
   ret i32 {Status.DONE}
@@ -337,10 +270,10 @@ over:
 }}
 
 declare i32 @llvm.vector.reduce.umin.v{SUB_GROUP_SIZE}i32({_LANES_I32})
-declare i32 @llvm.cttz.i32(i32, i1)
+declare i32 @llvm.ctpop.i32(i32)
+declare {_LANES_I8} @{_COMPRESS}({_LANES_I8}, {_LANES_I1}, {_LANES_I8})
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 """
 
-DRIVER_IR = _MEMORY + _WORK_ITEM + _SUB_GROUP
-FINAL_METADATA = '\n!0 = !{}\n!1 = !{!"branch_weights", i32 1048576, i32 1}\n'
+FINAL_METADATA = "\n!0 = !{}\n"

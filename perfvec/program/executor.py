@@ -6,7 +6,7 @@ import ctypes
 import math
 import os
 import re
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias, final
 
@@ -21,7 +21,7 @@ from perfvec.program.driver import CONTEXT, EXITED, MAX_MEMORIES, SUB_GROUP_SIZE
 from perfvec.program.frontend import compile_kernel
 from perfvec.program.images import coordinates_outside
 from perfvec.program.ir import Parameter, parse_kernel, pointer_space, vector_parts
-from perfvec.program.machine_code import CompiledKernel
+from perfvec.program.machine_code import CompiledKernel, run_groups
 from perfvec.program.memories import BoundMemory, Memory
 from perfvec.program.native import translate
 from perfvec.program.printf import printed, record_buffer
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from perfvec.launch import Launch
+    from perfvec.program.accesses import Access
+    from perfvec.program.native import Site
 
 DEFAULT_BUDGET = 400_000_000  # sub-group instructions of the groups that are run
 _EVENTS_CAPACITY = 1 << 14
@@ -81,6 +83,7 @@ class Execution:
         launch: The launch.
         budget: Most sub-group instructions to execute.
         contents: Of its buffers by argument position, as far as another execution of it has made them; filled here.
+            What the kernel does not read, or does not write, is one buffer for all of these executions.
     """
 
     def __init__(
@@ -105,8 +108,8 @@ class Execution:
         self.segment_count = np.zeros(num_segments, np.int64)
         self.segment_lanes = np.zeros(num_segments, np.int64)
         self._events = np.zeros((_EVENTS_CAPACITY + 1, 2), np.uint32)  # one more: see MARK_GROUP_END
-        most_sites = max(Counter(site.segment for site in compiled.native.sites).values(), default=0)
-        self._addresses = np.zeros((_ADDRESS_ROWS + most_sites, SUB_GROUP_SIZE), np.int64)
+        self._sites = compiled.num_sites.copy()  # `stop_at` writes to it
+        self._addresses = np.zeros((_ADDRESS_ROWS + self._sites.max(initial=0), SUB_GROUP_SIZE), np.int64)
         # A lane whose access failed goes on here until its segment ends; vectors are stored by aligned instructions.
         scratch = aligned_zeros(max((site.access.num_bytes for site in compiled.native.sites), default=0) + _ALIGN)
         self._bind_memories()
@@ -114,7 +117,8 @@ class Execution:
         self._bind_geometry()
         for name, array in (
             ("table", self._table), ("segment_count", self.segment_count), ("segment_lanes", self.segment_lanes),
-            ("events", self._events), ("addresses", self._addresses), ("scratch", scratch),
+            ("events", self._events), ("addresses", self._addresses), ("scratch", scratch), ("sites", self._sites),
+            ("costs", compiled.costs),
         ):  # fmt: skip
             self._set(name, self._pin(array))
         if compiled.native.printf_sites:
@@ -123,7 +127,7 @@ class Execution:
         self._set("events_capacity", _EVENTS_CAPACITY)
         self._set("addresses_capacity", len(self._addresses))
         self._set("budget", budget)
-        self._set("error_site", -1)
+        self._set("segments", compiled.segments)
         self._budget = budget
 
     def _set(self, name: str, value: int) -> None:
@@ -230,8 +234,9 @@ class Execution:
             return self._bind_local(memory).to_bytes(8, "little")
         if position not in self._contents:
             self._contents[position] = Contents(argument)
-        array = self._contents[position].buffer()
-        if parameter.use == "readonly" and self._contents[position].is_large_mapping:
+        contents = self._contents[position]
+        array = contents.shared if parameter.use else contents.buffer()
+        if parameter.use == "readonly" and contents.is_large_mapping:
             self._only_read.append(array)
         self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
@@ -321,15 +326,17 @@ class Execution:
         Raises:
             MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
         """
-        self.begin(groups)
+        self.begin(groups, is_recorded=consume is not None)
         is_done = False
         while not is_done:
             is_done, events, addresses = self.step()
             if consume is not None:
                 consume(events, addresses)
 
-    def begin(self, groups: Iterable[int]) -> None:
-        """Prepare to execute work-groups, as `run` does, by `step`."""
+    def begin(self, groups: Iterable[int], *, is_recorded: bool = True) -> None:
+        """Prepare to execute work-groups, as `run` does, by `step`; what is not recorded runs quicker."""
+        self._is_recorded = is_recorded
+        self._set("keeps_addresses", -int(is_recorded))
         self._chosen = np.fromiter(groups, np.int64)
         self._set("groups", self._chosen.ctypes.data)
         self._set("num_run", len(self._chosen))
@@ -355,13 +362,15 @@ class Execution:
         self._set("events_count", 0)
         self._set("addresses_count", 0)
         self._set("events_capacity", max(2, min(most_events, _EVENTS_CAPACITY)))
-        status = Status(self.compiled.run_groups(self._context.ctypes.data))
+        status = Status(run_groups()(self._context.ctypes.data))
         if status not in (Status.DONE, Status.RECORD_FULL):
             raise self._error(status, int(self._chosen[self._get("position")]))
         return status == Status.DONE, *self.record()
 
     def record(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Events and address rows of the last step."""
+        """Events and address rows of the last step; none if it was not recorded."""
+        if not self._is_recorded:
+            return self._events[:0], self._addresses[:0]
         return self._events[: self._get("events_count")], self._addresses[: self._get("addresses_count")]
 
     @property
@@ -380,11 +389,9 @@ class Execution:
         return self._pcs[start : start + SUB_GROUP_SIZE]
 
     def stop_at(self, segments: frozenset[int]) -> None:
-        """Let `step` return before any of these segments; the kernel's code is shared, so end with the empty set."""
-        native = self.compiled.native
-        room = np.bincount([s.segment for s in native.sites], minlength=len(native.segments)).astype(np.int32)
-        room[list(segments)] = _ADDRESS_ROWS << 8  # more address rows than there will ever be
-        ctypes.memmove(self.compiled.sites_address, room.ctypes.data, room.nbytes)
+        """Let `step` return before any of these segments."""
+        self._sites[:] = self.compiled.num_sites
+        self._sites[list(segments)] = _ADDRESS_ROWS << 8  # more address rows than there will ever be
 
     def kept(self, name: str, bits: int) -> NDArray[np.generic]:
         """A value that lives longer than a segment, of each lane of the sub-group that runs; a view."""
@@ -410,14 +417,30 @@ class Execution:
             )
         return self._barrier_error(where)
 
+    def _fault(self) -> tuple[Site, int, int]:
+        """The first access of the last segment that touched what it must not, its address and its lane."""
+        segment, mask = self._events[self._get("events_count") - 1].tolist()
+        sites = [site for site in self.compiled.native.sites if site.segment == segment]
+        rows = self._addresses[max(0, self._get("addresses_count") - len(sites)) :]
+        for lane in range(SUB_GROUP_SIZE):
+            for site, address in zip(sites, rows[:, lane].tolist(), strict=False):
+                if mask >> lane & 1 and not self._is_sound(site.access, site.memories, address):
+                    return site, address, lane
+        raise AssertionError("a segment found a fault that its record has not")
+
+    def _is_sound(self, access: Access, memories: range, address: int) -> bool:
+        """Whether an access may touch an address; what native code asks, too."""
+        number, offset = address >> TAG_SHIFT, address & ((1 << TAG_SHIFT) - 1)
+        return number in memories and offset + access.num_bytes <= self._table[number][0] and not address % access.align
+
     def _memory_error(self, where: str) -> MemoryAccessError:
-        site = self.compiled.native.sites[self._get("error_site")]
-        address, lane = self._get("error_address") & ((1 << 64) - 1), self._get("error_lane") + self._get("lane_base")
-        num_bytes = self._get("error_bytes")
+        site, address, lane = self._fault()
+        address, lane, num_bytes = address & ((1 << 64) - 1), lane + self._get("lane_base"), site.access.num_bytes
         number, offset = address >> TAG_SHIFT, address & ((1 << TAG_SHIFT) - 1)
         if offset >= 1 << (TAG_SHIFT - 1) and number + 1 in self.memories:
             number, offset = number + 1, offset - (1 << TAG_SHIFT)  # a negative offset borrows from the number
-        memory = self.memories.get(number)
+        is_far = len(site.memories) == 1 and number not in site.memories
+        memory = None if is_far else self.memories.get(number)
         verb = "writes" if site.access.is_write else "reads"
         line = f"line {site.instruction.line} of {self.launch.source_name}"
         what = f"{where}, work-item {lane} of the group, {line}: {verb} {num_bytes} bytes"

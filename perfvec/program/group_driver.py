@@ -5,7 +5,7 @@ It moves between the sub-groups of a work-group at barriers, and enters one work
 
 from __future__ import annotations
 
-from perfvec.program.driver import EXITED, MARK_GROUP_END, WAITING, Status, word
+from perfvec.program.driver import EXITED, MARK_GROUP_END, SUB_GROUP_IR, WAITING, Status, word
 
 _GROUP = f"""
 define internal i32 @pv.run_group(ptr %.ctx) {{
@@ -170,4 +170,4 @@ done:
 }}
 """
 
-GROUP_DRIVER_IR = _GROUP + _LAUNCH
+DRIVER_IR = SUB_GROUP_IR + _GROUP + _LAUNCH

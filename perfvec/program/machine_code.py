@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Callable
+from functools import cache
 from typing import final
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from perfvec.errors import UnsupportedError
+from perfvec.program.group_driver import DRIVER_IR
 from perfvec.program.native import NativeKernel
 
 _ALIGN = 128
@@ -20,54 +24,77 @@ _SYMBOL_TABLE = 2  # type of an ELF section
 class CompiledKernel:
     """A kernel in machine code, ready for any launch of it.
 
+    Attributes:
+        native: What it was made from.
+        regs_bytes: Bytes of the values that are kept of a sub-group.
+        args_bytes: Bytes of the arguments.
+        arg_offsets: Where each argument lies.
+        slot_offsets: Where each value that is kept lies.
+        segments: Address of the table of the segments' functions.
+        costs: Instructions of each segment.
+        num_sites: Memory accesses of each segment.
+
     Raises:
         UnsupportedError: LLVM refuses the translation, or the code needs helpers that this process lacks.
     """
 
     def __init__(self, native: NativeKernel) -> None:
         self.native = native
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        try:
-            module = llvm.parse_assembly(native.ir)
-            module.verify()
-        except RuntimeError as error:
-            raise UnsupportedError(
-                f"kernel {native.kernel.name!r} has instructions that the executor translates wrongly; please report "
-                f"it: {error}"
-            ) from error
-        machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=CODE_LEVEL, jit=True
-        )
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
-        _optimise(module, machine)
-        self._engine = llvm.create_mcjit_compiler(module, machine)
-        missing: set[str] = set()
-        self._engine.set_object_cache(lambda _module, code: missing.update(_missing_symbols(code)))
-        self._engine.finalize_object()
-        if missing:
-            raise UnsupportedError(
-                f"kernel {native.kernel.name!r} computes with numbers that this machine has no instructions for; it "
-                f"would need {', '.join(sorted(missing))}"
-            )
-        self.run_groups = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(self._address("pv.run_groups"))
-        self.regs_bytes = -(-self._number("pv.regs_bytes") // _ALIGN) * _ALIGN
-        self.args_bytes = max(8, self._number("pv.args_bytes"))
-        slots = self.table("pv.slots", 8 * len(native.slots))
-        self.slot_offsets = dict(zip(native.slots, struct.unpack(f"<{len(native.slots)}q", slots), strict=True))
-        self.sites_address = self._engine.get_global_value_address("pv.sites")
-        self.arg_offsets = [self._number(f"pv.arg_offset.{i}") for i in range(len(native.kernel.parameters))]
-
-    def _address(self, symbol: str) -> int:
-        return self._engine.get_function_address(symbol)
-
-    def _number(self, symbol: str) -> int:
-        return ctypes.CFUNCTYPE(ctypes.c_int64)(self._address(symbol))()
+        self._engine = _engine(native.ir, f"kernel {native.kernel.name!r}")
+        self.segments = self._engine.get_global_value_address("pv.segments")
+        num_args = len(native.kernel.parameters)
+        layout = struct.iter_unpack("<q", self.table("pv.layout", 8 * (2 + num_args + len(native.slots))))
+        regs_bytes, args_bytes, *offsets = (number for (number,) in layout)
+        self.regs_bytes = -(-regs_bytes // _ALIGN) * _ALIGN
+        self.args_bytes = max(8, args_bytes)
+        self.arg_offsets = offsets[:num_args]
+        self.slot_offsets = dict(zip(native.slots, offsets[num_args:], strict=True))
+        self.costs = np.array([max(1, len(s.body) + (s.terminator is not None)) for s in native.segments], np.int32)
+        self.num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments)).astype(np.int32)
 
     def table(self, symbol: str, num_bytes: int) -> bytes:
         """Contents of a table of constants."""
         return ctypes.string_at(self._engine.get_global_value_address(symbol), num_bytes)
+
+
+@cache
+def _driver() -> llvm.ExecutionEngine:
+    return _engine(DRIVER_IR, "the driver")
+
+
+@cache
+def run_groups() -> Callable[[int], int]:
+    """The driver, which is the same for all kernels: from the address of a context to a `Status`."""
+    return ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_driver().get_function_address("pv.run_groups"))
+
+
+def _engine(ir: str, what: str) -> llvm.ExecutionEngine:
+    """Compile a module for this machine."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    try:
+        module = llvm.parse_assembly(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise UnsupportedError(
+            f"{what} has instructions that the executor translates wrongly; please report it: {error}"
+        ) from error
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=CODE_LEVEL, jit=True
+    )
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    _optimise(module, machine)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    missing: set[str] = set()
+    engine.set_object_cache(lambda _module, code: missing.update(_missing_symbols(code)))
+    engine.finalize_object()
+    if missing:
+        raise UnsupportedError(
+            f"{what} computes with numbers that this machine has no instructions for; it would need "
+            f"{', '.join(sorted(missing))}"
+        )
+    return engine
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

@@ -7,7 +7,6 @@ array of lanes a value; pointers are the executor's addresses and are checked an
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import final
@@ -15,12 +14,22 @@ from typing import final
 from perfvec.errors import UnsupportedError
 from perfvec.program.accesses import GENERIC, PRIVATE, Access, TypeSizes, accesses_of
 from perfvec.program.builtins import define_builtins
-from perfvec.program.driver import DRIVER_IR, EXITED, FINAL_METADATA, MAX_MEMORIES, SUB_GROUP_SIZE, WAITING, word
-from perfvec.program.group_driver import GROUP_DRIVER_IR
+from perfvec.program.driver import (
+    EXITED,
+    FAULT,
+    FINAL_METADATA,
+    MAX_MEMORIES,
+    SPLIT,
+    SUB_GROUP_SIZE,
+    TAG_SHIFT,
+    WAITING,
+    WORK_ITEM_IR,
+    word,
+)
 from perfvec.program.image_functions import define_image_functions
 from perfvec.program.images import image_call, texel_access
 from perfvec.program.instructions import write_instruction, write_jump
-from perfvec.program.ir import LOCAL_NAME, Instruction, KernelIR, call_arguments, phi_values
+from perfvec.program.ir import LOCAL_NAME, Instruction, KernelIR, call_arguments, phi_values, split_top
 from perfvec.program.memories import Memories, lay_out_memories
 from perfvec.program.printf import PRINTF_IR, string_literals
 from perfvec.program.segments import Segment, make_segments
@@ -34,18 +43,30 @@ define internal i32 @pv.segment.{index}(ptr noalias %.ctx, ptr noalias %.pv.regs
 ptr noalias readonly %.pv.idx, i64 %.pv.num, ptr noalias %.pv.row) {{
 .pv.entry:
   %.pv.base.p = {lane_base}
-  %.pv.base = load i64, ptr %.pv.base.p"""
+  %.pv.base = load i64, ptr %.pv.base.p
+  %.pv.scratch.p = {scratch}
+  %.pv.scratch = load ptr, ptr %.pv.scratch.p
+  %.pv.table.p = {table}
+  %.pv.table = load ptr, ptr %.pv.table.p
+  %.pv.private.p = {private}
+  %.pv.private.now = load i64, ptr %.pv.private.p
+  %.pv.stride.p = {stride}
+  %.pv.stride = load i64, ptr %.pv.stride.p"""
 _LOOP = """\
   br label %.pv.loop
 .pv.loop:
   %.pv.j = phi i64 [ 0, %.pv.entry ], [ %.pv.j.next, %.pv.latch ]
   %.pv.or = phi i32 [ 0, %.pv.entry ], [ %.pv.or.next, %.pv.latch ]
   %.pv.and = phi i32 [ -1, %.pv.entry ], [ %.pv.and.next, %.pv.latch ]
+  %.pv.good = phi i1 [ true, %.pv.entry ], [ %.pv.good.next, %.pv.latch ]
   %.pv.lane.p = getelementptr i8, ptr %.pv.idx, i64 %.pv.j
   %.pv.lane.8 = load i8, ptr %.pv.lane.p
   %.pv.lane = zext i8 %.pv.lane.8 to i64
-  %.pv.place = add i64 %.pv.base, %.pv.lane"""
+  %.pv.place = add i64 %.pv.base, %.pv.lane
+  %.pv.skip = mul i64 %.pv.lane, %.pv.stride
+  %.pv.private = add i64 %.pv.skip, %.pv.private.now"""
 _FOOTER = """\
+  %.pv.good.next = and i1 %.pv.good, {good}
   %.pv.or.next = or i32 %.pv.or, %.pv.next
   %.pv.and.next = and i32 %.pv.and, %.pv.next
   %.pv.j.next = add i64 %.pv.j, 1
@@ -53,19 +74,28 @@ _FOOTER = """\
   br i1 %.pv.more, label %.pv.loop, label %.pv.exit
 .pv.exit:
   %.pv.same = icmp eq i32 %.pv.or.next, %.pv.and.next
-  %.pv.result = select i1 %.pv.same, i32 %.pv.or.next, i32 -1
+  %.pv.where = select i1 %.pv.same, i32 %.pv.or.next, i32 {split}
+  %.pv.result = select i1 %.pv.good.next, i32 %.pv.where, i32 {fault}
   ret i32 %.pv.result
-}"""
+}}"""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A place in the kernel that accesses memory."""
+    """A place in the kernel that accesses memory.
+
+    Attributes:
+        segment: Index of its segment.
+        instruction: What accesses it.
+        access: How.
+        memories: Numbers of the memories that it may access; one where its pointer follows from one alone.
+    """
 
     segment: int
     instruction: Instruction
     access: Access
+    memories: range
 
 
 @final
@@ -112,8 +142,38 @@ class _Translator:
         # By block: the phis at its start, each with its values by the block that control comes from.
         self.phis = {label: [(i.name, phi_values(i)) for i in found] for label, found in phis.items()}
         self.arguments = {p.name: number for number, p in enumerate(kernel.parameters)}
+        self.memory_of = self._find_memories()
         self.reads: list[list[str]] = []
         self.slots = self._find_slots()
+        self.good = "true"  # whether all accesses of the segment so far were sound
+        self.bounds: dict[str, str] = {}  # of memories that the segment is known to access
+
+    def _find_memories(self) -> dict[str, int]:
+        """Number of the memory of each pointer that follows from one alone, by a chain of getelementptr."""
+        found = {
+            name: int(match[1]) >> TAG_SHIFT
+            for name, text in self.memories.addresses.items()
+            if (match := re.search(r"i64 (\d+)", text))
+        }
+        first = self.memories.first_free
+        found |= {
+            p.name: first + position
+            for position, p in enumerate(self.kernel.parameters)
+            if p.type.startswith("ptr") and not p.byval and not p.opaque
+        }
+        steps = {
+            i.name: split_top(i.text)[1].rpartition(" ")[2]
+            for b in self.kernel.blocks
+            for i in b.instructions
+            if i.opcode == "getelementptr" and i.type.startswith("ptr")
+        }
+        for name in steps:
+            chain = [name]
+            while chain[-1] in steps and chain[-1] not in found:
+                chain.append(steps[chain[-1]])
+            if chain[-1] in found:
+                found |= dict.fromkeys(chain, found[chain[-1]])
+        return found
 
     def _find_slots(self) -> dict[str, int]:
         """Number the values that need an array of lanes in memory: phis, and what another segment reads."""
@@ -145,10 +205,6 @@ class _Translator:
     def run(self) -> NativeKernel:
         """Write the module."""
         functions = [self._segment_function(segment) for segment in self.segments]
-        num = len(self.segments)
-        num_sites = Counter(site.segment for site in self.sites)
-        costs = ", ".join(f"i32 {max(1, len(s.body) + (s.terminator is not None))}" for s in self.segments)
-        sites = ", ".join(f"i32 {num_sites[s.index]}" for s in self.segments)
         pointers = ", ".join(f"ptr @pv.segment.{s.index}" for s in self.segments)
         tables = (
             f"@{memory.symbol} = constant {variable.type} {self.writer.substitute(variable.initialiser)}"
@@ -159,12 +215,9 @@ class _Translator:
             (
                 *types,
                 self._layout(),
-                f"@pv.costs = private constant [{num} x i32] [{costs}]",
-                f"@pv.sites = global [{num} x i32] [{sites}]",  # `Execution.stop_at` writes to it
-                f"@pv.segments = private constant [{num} x ptr] [{pointers}]",
+                f"@pv.segments = constant [{len(self.segments)} x ptr] [{pointers}]",
                 *tables,
-                DRIVER_IR,
-                GROUP_DRIVER_IR,
+                WORK_ITEM_IR,
                 *sorted(self.writer.declarations),
                 *functions,
                 FINAL_METADATA,
@@ -189,30 +242,26 @@ class _Translator:
         )
 
     def _layout(self) -> str:
-        """The types of the values that are kept and of the arguments, and functions that tell their layout."""
+        """The types of the values that are kept and of the arguments, and a table of their layout.
+
+        Bytes of both; where each argument lies; where each value lies.
+        """
         fields = ", ".join(f"[{SUB_GROUP_SIZE} x {self.type_of[name]}]" for name in self.slots)
         arguments = ", ".join(p.byval or p.type for p in self.kernel.parameters)
-        size = "ptrtoint (ptr getelementptr ({0}, ptr null, i32 1) to i64)"
-        offsets = "".join(
-            f"define i64 @pv.arg_offset.{number}() {{ ret i64 ptrtoint (ptr getelementptr "
-            f"(%pv.args, ptr null, i32 0, i32 {number}) to i64) }}\n"
-            for number in range(len(self.kernel.parameters))
-        )
-        places = ", ".join(
-            f"i64 ptrtoint (ptr getelementptr (%pv.regs, ptr null, i32 0, i32 {number}) to i64)"
-            for number in self.slots.values()
-        )
+        places = [f"%pv.{which}, ptr null, i32 1" for which in ("regs", "args")]
+        places += [f"%pv.args, ptr null, i32 0, i32 {number}" for number in range(len(self.kernel.parameters))]
+        places += [f"%pv.regs, ptr null, i32 0, i32 {number}" for number in self.slots.values()]
+        numbers = ", ".join(f"i64 ptrtoint (ptr getelementptr ({place}) to i64)" for place in places)
         return (
             f"%pv.regs = type {{ {fields} }}\n%pv.args = type {{ {arguments} }}\n"
-            f"define i64 @pv.regs_bytes() {{ ret i64 {size.format('%pv.regs')} }}\n"
-            f"define i64 @pv.args_bytes() {{ ret i64 {size.format('%pv.args')} }}\n{offsets}"
-            f"@pv.slots = constant [{len(self.slots)} x i64] [{places}]"
+            f"@pv.layout = constant [{len(places)} x i64] [{numbers}]"
         )
 
     # ---- a segment ----------------------------------------------------------------------------------------------
 
     def _segment_function(self, segment: Segment) -> str:
         first_site = len(self.sites)
+        self.good, self.bounds = "true", {}
         body: list[str] = self._copy_structs() if segment.index == 0 else []
         for instruction in segment.body:
             body += self._write(segment, instruction, first_site)
@@ -222,7 +271,15 @@ class _Translator:
         end, finish = self._terminate(segment)
         return "\n".join(
             (
-                _HEADER.format(index=segment.index, lane_base=word("lane_base")),
+                _HEADER.format(
+                    index=segment.index,
+                    lane_base=word("lane_base"),
+                    scratch=word("scratch"),
+                    table=word("table"),
+                    private=word("private_now"),
+                    stride=word("private_lane_bytes"),
+                ),
+                *self.bounds.values(),
                 *(line for name in reads if name in self.arguments for line in self._load_argument(name)),
                 *self._exchange(segment),
                 _LOOP,
@@ -231,7 +288,7 @@ class _Translator:
                 *end,
                 ".pv.latch:",
                 *finish,
-                _FOOTER,
+                _FOOTER.format(good=self.good, split=SPLIT, fault=FAULT),
             )
         )
 
@@ -271,8 +328,10 @@ class _Translator:
                 f"  {start} = " + word("args"),
                 f"  {start}.args = load ptr, ptr {start}",
                 f"  {start}.from = getelementptr %pv.args, ptr {start}.args, i32 0, i32 {number}",
-                *self._real_pointer(f"{start}.to", str(memory.address), memory.num_bytes, 1, PRIVATE, 0),
-                f"  call void @llvm.memmove.p0.p0.i64(ptr {start}.to, ptr {start}.from, i64 {memory.num_bytes}, "
+                *self._real_pointer(
+                    start, str(memory.address), memory.num_bytes, 1, range(memory.number, memory.number + 1)
+                ),
+                f"  call void @llvm.memmove.p0.p0.i64(ptr {start}.p, ptr {start}.from, i64 {memory.num_bytes}, "
                 "i1 false)",
             ]
         return lines
@@ -348,8 +407,9 @@ class _Translator:
                     f"kernel {self.kernel.name!r}, line {instruction.line}: address space {access.space}, {kind}; "
                     "allowed are private (0), global (1), constant (2) and local (3): cast the pointer to one of them"
                 )
-            pointer, more = self._point(access, len(self.sites), len(self.sites) - first_site)
-            self.sites.append(Site(segment=segment.index, instruction=instruction, access=access))
+            memories = self._memories_of(access)
+            pointer, more = self._point(access, memories, len(self.sites) - first_site)
+            self.sites.append(Site(segment=segment.index, instruction=instruction, access=access, memories=memories))
             places.append(Place(pointer=pointer, access=access))
             lines += more
         return [*lines, *(f"  {line}" for line in write_instruction(self.writer, instruction, places))]
@@ -378,7 +438,15 @@ class _Translator:
             )
         return self.arguments[name]
 
-    def _point(self, access: Access, site: int, row: int) -> tuple[str, list[str]]:
+    def _memories_of(self, access: Access) -> range:
+        """Numbers of the memories that an access may touch, known from where its pointer comes from."""
+        number = self.memory_of.get(access.pointer)
+        if number is not None:
+            return range(number, number + 1)
+        num_private = len(self.memories.private)
+        return range(1, 1 + num_private) if access.space == PRIVATE else range(1 + num_private, MAX_MEMORIES + 1)
+
+    def _point(self, access: Access, memories: range, row: int) -> tuple[str, list[str]]:
         """Lines that record an access's address and make it a real pointer."""
         value = self.writer.fresh("a")
         total = f"{value}.base"
@@ -393,18 +461,70 @@ class _Translator:
             f"  {value} = freeze i64 {total}",
             f"  {value}.r = getelementptr [{SUB_GROUP_SIZE} x i64], ptr %.pv.row, i64 {row}, i64 %.pv.lane",
             f"  store i64 {value}, ptr {value}.r",
-            *self._real_pointer(f"{value}.p", value, access.num_bytes, access.align, access.space, site),
+            *self._real_pointer(value, value, access.num_bytes, access.align, memories),
         ]
         return f"{value}.p", lines
 
-    def _real_pointer(self, name: str, address: str, num_bytes: int, align: int, space: int, site: int) -> list[str]:
-        num_private = len(self.memories.private)
-        function, first, many = "@pv.at", 1 + num_private, MAX_MEMORIES - num_private
-        if space == PRIVATE:
-            function, first, many = "@pv.at.private", 1, num_private
+    def _real_pointer(self, name: str, address: str, num_bytes: int, align: int, memories: range) -> list[str]:
+        """Lines that make an address the real pointer `name`.p, or one to scratch memory where it must not be accessed.
+
+        Without a branch, for all accesses of a segment then lie in one block. Which of them it was is found out
+        afterwards: see `perfvec.program.executor.Execution`.
+        """
+        find = self._known_bounds if len(memories) == 1 else self._looked_up_bounds
+        lines = find(name, address, num_bytes, memories)
+        if align > 1:
+            lines += [
+                f"  {name}.low = and i64 {address}, {align - 1}",
+                f"  {name}.aligned = icmp eq i64 {name}.low, 0",
+                f"  {name}.good = and i1 {name}.inside, {name}.aligned",
+            ]
+        good = f"{name}.good" if align > 1 else f"{name}.inside"
+        start = f"{name}.start"
+        if memories.start <= len(self.memories.private):
+            lines.append(f"  {name}.own = getelementptr i8, ptr {start}, i64 %.pv.private")
+            start = f"{name}.own"
+        before, self.good = self.good, f"{name}.so.far"
         return [
-            f"  {name} = call ptr {function}(ptr %.ctx, i64 {address}, i64 {num_bytes}, i64 {align - 1}, "
-            f"i64 %.pv.lane, i64 {site}, i64 {first}, i64 {many})"
+            *lines,
+            f"  {name}.p = select i1 {good}, ptr {start}, ptr %.pv.scratch",
+            f"  {self.good} = and i1 {before}, {good}",
+        ]
+
+    def _known_bounds(self, name: str, address: str, num_bytes: int, memories: range) -> list[str]:
+        """Lines that find `name`.start in a memory that is known, and whether it is `name`.inside; looked up once."""
+        number = memories.start
+        memory, first = f"%.pv.memory.{number}", f"%.pv.end.{number}.{num_bytes}"
+        self.bounds[memory] = (
+            f"  {memory}.limit.p = getelementptr {{ i64, ptr }}, ptr %.pv.table, i64 {number}\n"
+            f"  {memory}.limit = load i64, ptr {memory}.limit.p\n"
+            f"  {memory}.base.p = getelementptr i64, ptr {memory}.limit.p, i64 1\n"
+            f"  {memory}.base = load ptr, ptr {memory}.base.p"
+        )
+        # The first offset at which so many bytes do not fit.
+        self.bounds[first] = f"  {first} = call i64 @llvm.usub.sat.i64(i64 {memory}.limit, i64 {num_bytes - 1})"
+        return [
+            f"  {name}.offset = sub i64 {address}, {number << TAG_SHIFT}",
+            f"  {name}.inside = icmp ult i64 {name}.offset, {first}",
+            f"  {name}.start = getelementptr i8, ptr {memory}.base, i64 {name}.offset",
+        ]
+
+    def _looked_up_bounds(self, name: str, address: str, num_bytes: int, memories: range) -> list[str]:
+        """As `_known_bounds` for an address of any of some memories."""
+        return [
+            f"  {name}.tag = lshr i64 {address}, {TAG_SHIFT}",
+            f"  {name}.offset = and i64 {address}, {(1 << TAG_SHIFT) - 1}",
+            f"  {name}.rank = sub i64 {name}.tag, {memories.start}",
+            f"  {name}.is = icmp ult i64 {name}.rank, {len(memories)}",
+            f"  {name}.number = and i64 {name}.tag, {MAX_MEMORIES - 1}",
+            f"  {name}.limit.p = getelementptr {{ i64, ptr }}, ptr %.pv.table, i64 {name}.number",
+            f"  {name}.limit = load i64, ptr {name}.limit.p",
+            f"  {name}.end = add i64 {name}.offset, {num_bytes}",
+            f"  {name}.fits = icmp ule i64 {name}.end, {name}.limit",
+            f"  {name}.inside = and i1 {name}.is, {name}.fits",
+            f"  {name}.begin.p = getelementptr i64, ptr {name}.limit.p, i64 1",
+            f"  {name}.begin = load ptr, ptr {name}.begin.p",
+            f"  {name}.start = getelementptr i8, ptr {name}.begin, i64 {name}.offset",
         ]
 
 
