@@ -39,6 +39,7 @@ from perfvec.errors import ConfigError, PerfVecError
 from perfvec.report.output import Output, stdout_kept_clean
 
 if TYPE_CHECKING:
+    from perfvec.arch.device import Device
     from perfvec.arch.opencl import LiveDevice
     from perfvec.corpus.inference import InferredLaunch
     from perfvec.launch import Launch
@@ -143,8 +144,9 @@ def trace(options: TraceOptions, output: Output) -> None:
 
 
 def devices(options: DevicesOptions, output: Output) -> None:
-    """List devices, or add a device file."""
+    """List devices, add a device file, or fit vectors to the timing model."""
     from perfvec.apply.devices import devices as list_devices
+    from perfvec.apply.devices import find_devices
     from perfvec.apply.tables import device_table
 
     if options.spaces:
@@ -156,15 +158,30 @@ def devices(options: DevicesOptions, output: Output) -> None:
         device, path, like = add_known_gpu(product, as_name=options.output)
         output.result(f"{device.name}: {path}")
         output.message(
-            f"what its specification does not say is as on {like.name}; correct the file where you know better"
+            f"what its specification does not say is as on {like.name}; correct the file where you know better, and "
+            f"then: perfvec devices twin {device.name}"
         )
+        _make_twins([device], options, output)
         return
-    entries = list_devices()
+    if names := options.twins():
+        _make_twins(find_devices(names), options, output)
+        return
+    entries = list_devices(model=options.model)
     if options.json:
         rows = [asdict(entry) for entry in entries]
         output.json({"devices": [{k: None if v != v else v for k, v in row.items()} for row in rows]})
     else:
         _show(device_table(entries), output)
+
+
+def _make_twins(chosen: Sequence[Device], options: DevicesOptions, output: Output) -> None:
+    from perfvec.apply.twins import make_twins, twin_path
+
+    with _progress(output) as on_progress:
+        made = make_twins(chosen, model=options.model, on_progress=on_progress)
+    for twin in made:
+        path = twin_path(twin.device, twin.model)
+        output.result(f"{twin.device}: vector fitted to the timing model on {twin.num_launches} launches, {path}")
 
 
 def _list_spaces(options: DevicesOptions, output: Output) -> None:
@@ -193,9 +210,15 @@ def calibrate(options: CalibrateOptions, output: Output) -> None:
         return
     options.check()
     if options.times is not None:
-        result = calibrate_from_csv(
-            options.times, name=options.output, model=options.model, unit=options.unit, is_replacing=options.replace
-        )
+        with _progress(output) as on_progress:
+            result = calibrate_from_csv(
+                options.times,
+                name=options.output,
+                model=options.model,
+                unit=options.unit,
+                is_replacing=options.replace,
+                on_progress=on_progress,
+            )
     else:
         live: LiveDevice = choose_device(options.opencl_device)
         with _progress(output) as on_progress:

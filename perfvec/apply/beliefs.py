@@ -33,8 +33,8 @@ class KnownDevice:
 
     Attributes:
         device: Its facts.
-        kind: `real` where the model was trained on times of it, `simulated` where on times of the timing model for its
-            data sheet, `calibrated` where the user's table has measured launches, `datasheet` where none of these.
+        kind: `real` where the model was trained on times of it, `simulated` where its vector was fitted to times of the
+            timing model, `calibrated` where the user's table has measured launches, `datasheet` where none of these.
         belief: Of its vector.
         footing: Whose conformal scores its intervals go by.
         num_launches: Measured launches of the user's table.

@@ -18,6 +18,7 @@ import numpy as np
 from perfvec.apply.beliefs import prior_of
 from perfvec.apply.calibration_set import CalibrationSet, load_set
 from perfvec.apply.models import load_model
+from perfvec.apply.twins import make_where_lacking
 from perfvec.apply.user_table import save_user_row, user_row_path
 from perfvec.arch.adding import add_device, live_specification, nearest_device, scaled_device
 from perfvec.arch.device import Device, load_devices
@@ -110,7 +111,9 @@ def calibrate(
         raise ConfigError(f"budget {budget_s} s, {num_launches} launches; allowed are numbers over 0")
     calibration = load_set(model)
     row_name = _check_name(live, name, model, is_replacing=is_replacing)
-    prior = prior_of(load_model(model), _device_of(live, row_name), calibration.uncertainty)
+    device = _device_of(live, row_name)
+    trained = make_where_lacking(device, model=model, on_progress=on_progress)
+    prior = prior_of(trained, device, calibration.uncertainty)
     work = _Work(
         live=live,
         calibration=calibration,

@@ -27,14 +27,16 @@ class DeviceEntry:
     Attributes:
         name: Its name.
         kind: `real` where the model was trained on times of it, `calibrated` where the user's table has measured
-            launches of it, `simulated` where the model was trained on times of the timing model, `datasheet` where its
-            data sheet is all that is known.
+            launches of it, `simulated` where its vector was fitted to times of the timing model, `datasheet` where a
+            formula of its data sheet is all that there is.
         vendor: Lower case.
         type: `gpu`, `cpu` or `accelerator`.
         architecture: The vendor's name of the family.
         year: Of release.
         aliases: Other names that it answers to.
         num_measured_launches: Measured launches that its row stands on.
+        num_simulated_launches: Launches that its row was fitted to on this machine, with times by the timing model (see
+            `perfvec.apply.twins`).
         expected_error: Median |predicted - measured| ÷ predicted to expect of kernels like the suites', a fraction; NaN
             where the model has no calibration set.
     """
@@ -47,6 +49,7 @@ class DeviceEntry:
     year: int
     aliases: tuple[str, ...]
     num_measured_launches: int
+    num_simulated_launches: int
     expected_error: float
 
 
@@ -64,13 +67,14 @@ def devices(*, measured: MeasuredTable | None = None, model: str | Path | None =
     """
     from perfvec.apply.beliefs import expected_error, know_devices
     from perfvec.apply.calibration_set import find_set
-    from perfvec.apply.models import load_model
+    from perfvec.apply.twins import find_twins, model_with_twins
     from perfvec.model.uncertainty import assumed_uncertainty
 
     table = load_measured() if measured is None else measured
     counts = Counter(time.device for time in table.times)
     calibration = find_set(model)
     uncertainty = assumed_uncertainty() if calibration is None else calibration.uncertainty
+    twins = find_twins(model)
     return [
         DeviceEntry(
             name=known.device.name,
@@ -81,9 +85,10 @@ def devices(*, measured: MeasuredTable | None = None, model: str | Path | None =
             year=known.device.year,
             aliases=known.device.aliases,
             num_measured_launches=counts[known.device.name] if known.kind == "real" else known.num_launches,
+            num_simulated_launches=twins[known.device.name].num_launches if known.device.name in twins else 0,
             expected_error=math.nan if calibration is None else expected_error(known, uncertainty, calibration),
         )
-        for known in know_devices(load_model(model), list(load_devices().values()), uncertainty, calibration)
+        for known in know_devices(model_with_twins(model), list(load_devices().values()), uncertainty, calibration)
     ]
 
 

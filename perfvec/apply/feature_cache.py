@@ -22,7 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 
@@ -197,6 +197,19 @@ def code_hash(package: Path, patterns: Sequence[str], *, also: str = "") -> str:
 
 # ---- on all cores -----------------------------------------------------------------------------------------------
 
+
+class LaunchCache(Protocol):
+    """What `fill` fills: a folder with something of each launch. Goes to other processes by pickle."""
+
+    def holds(self, digest: str) -> bool:
+        """Whether there is a readable file of the launch."""
+        ...
+
+    def make(self, launch: Launch, *, name: str = "") -> None:
+        """Trace a launch and keep what is wanted of it."""
+        ...
+
+
 # Launches of one program that are handed to a process together, at most.
 _MOST_TOGETHER = 16
 # Fewer files than that are read faster than processes start.
@@ -218,12 +231,12 @@ def read_all(
         ModelError: Its arrays do not fit the schema.
     """
     if num_processes is None:
-        num_processes = 0 if len(launches) < _FEW_FILES else _num_cores()
+        num_processes = 0 if len(launches) < _FEW_FILES else num_cores()
     if num_processes == 0:
         for name, digest in launches:
             yield cache.read(digest, name=name)
         return
-    with _pool(num_processes) as pool:
+    with process_pool(num_processes) as pool:
         yield from pool.map(_read, itertools.repeat(cache), launches, chunksize=32)
 
 
@@ -233,7 +246,7 @@ def _read(cache: FeatureCache, launch: tuple[str, str]) -> LaunchInput | str:
 
 
 def fill(
-    cache: FeatureCache,
+    cache: LaunchCache,
     launches: Sequence[tuple[str, Launch]],
     *,
     num_processes: int | None = None,
@@ -266,7 +279,7 @@ def fill(
     queue = deque(lacking)
     while queue:
         # If a process dies, the work of the others is lost too. Whoever is at fault shows when each is alone.
-        for name, launch in filling.run(queue, num_processes or _num_cores()):
+        for name, launch in filling.run(queue, num_processes or num_cores()):
             alone, ended = deque([(name, launch)]), []
             while alone and not ended:  # it is still there where the process died before it was handed over
                 ended = filling.run(alone, 1)
@@ -281,7 +294,7 @@ def fill(
 class _Filling:
     """The work that `fill` hands out."""
 
-    cache: FeatureCache
+    cache: LaunchCache
     on_progress: OnProgress
     num_all: int
     ends_at: float
@@ -299,7 +312,7 @@ class _Filling:
     def run(self, queue: deque[tuple[str, Launch]], num_processes: int) -> list[tuple[str, Launch]]:
         """Trace what is in the queue; the launches that were being traced when a process died, or none."""
         begun: dict[Future[list[str]], list[tuple[str, Launch]]] = {}
-        with _pool(min(num_processes, len(queue))) as pool:
+        with process_pool(min(num_processes, len(queue))) as pool:
             try:
                 while queue or begun:
                     if time.monotonic() > self.ends_at:
@@ -327,7 +340,7 @@ def _by_program(launches: Iterable[tuple[str, Launch]]) -> list[list[tuple[str, 
     return list(found.values())
 
 
-def _make(cache: FeatureCache, launches: Sequence[tuple[str, Launch]]) -> list[str]:
+def _make(cache: LaunchCache, launches: Sequence[tuple[str, Launch]]) -> list[str]:
     """Trace launches into a cache; what went wrong with each, or "": the others are still wanted."""
     reasons = []
     for name, launch in launches:
@@ -339,12 +352,21 @@ def _make(cache: FeatureCache, launches: Sequence[tuple[str, Launch]]) -> list[s
     return reasons
 
 
-def _num_cores() -> int:
+def num_cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
-def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
+def process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that trace or time launches.
+
+    Args:
+        count: How many; over 0.
+
+    Raises:
+        ConfigError: They cannot be started.
+    """
     # Spawned: a fork of a process that has loaded torch or an OpenCL driver may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_ignore_interrupts)

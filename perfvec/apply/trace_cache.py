@@ -1,4 +1,4 @@
-"""Traces of measured launches, kept on disk by content, for what needs more of them than features.
+"""Traces of the suites' launches, kept on disk by content, for what needs more of them than features.
 
 A file is named by the launch's digest, its folder by the pipeline's version and the code that traces follow from.
 """
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, final
 from perfvec.apply.feature_cache import PACKAGE, code_hash
 from perfvec.apply.tracing import trace_to_file
 from perfvec.errors import FormatError
-from perfvec.trace_data import Trace
+from perfvec.files import read_h5
+from perfvec.trace_data import FORMAT, FORMAT_VERSION, Trace
 
 if TYPE_CHECKING:
     from perfvec.launch import Launch
@@ -45,18 +46,36 @@ class TraceCache:
         base = Path(platformdirs.user_cache_dir("perfvec")) if root is None else Path(root)
         return cls(folder=base / "traces" / f"p{PIPELINE_VERSION}-{code_hash(PACKAGE, _CODE)}")
 
+    def path(self, digest: str) -> Path:
+        """The file of a launch."""
+        return self.folder / digest[:2] / f"{digest}.h5"
+
+    def holds(self, digest: str) -> bool:
+        """Whether there is a readable file of the launch."""
+        try:
+            with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)):
+                return True
+        except FormatError:
+            return False
+
+    def make(self, launch: Launch, *, name: str = "") -> None:  # noqa: ARG002  (as `feature_cache.LaunchCache` has it)
+        """Trace a launch by the tracer's defaults and keep the trace.
+
+        Raises:
+            PerfVecError: The launch cannot be traced.
+        """
+        path = self.path(launch.digest)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        trace_to_file(launch, path)
+
     def get(self, launch: Launch) -> Trace:
         """The trace of a launch by the tracer's defaults, made where the cache lacks it.
 
         Raises:
             PerfVecError: The launch cannot be traced.
         """
-        path = self.folder / launch.digest[:2] / f"{launch.digest}.h5"
-        if path.is_file():
-            try:
-                return Trace.load(path)
-            except FormatError:  # half a file of a process that was killed, or damaged: made again
-                path.unlink()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        trace_to_file(launch, path)
-        return Trace.load(path)
+        try:
+            return Trace.load(self.path(launch.digest))
+        except FormatError:  # missing or damaged
+            self.make(launch)
+        return Trace.load(self.path(launch.digest))

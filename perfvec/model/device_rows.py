@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 STEPS = 250
 _LEARNING_RATE = 0.1
-# Weight of the squares of what departs from the row's start, against the mean loss of a time.
+# Weight of the squares of what departs from the row's start, against the mean loss of a time: with all launches of the
+# suites, and with some hundreds of them.
 _PRIOR_WEIGHT = 1e-7
+_PRIOR_WEIGHT_OF_FEW = 1e-6
 
 
 def with_rows(
@@ -71,6 +73,7 @@ def fit_rows(
     weight_NM: NDArray[np.float64],
     *,
     steps: int = STEPS,
+    prior_weight: float = _PRIOR_WEIGHT,
 ) -> TrainedModel:
     """The model with the rows of some devices fitted: Adam on what they have to themselves, all launches a step.
 
@@ -81,6 +84,7 @@ def fit_rows(
         times_NM: Their seconds; NaN where there is none.
         weight_NM: How much each counts.
         steps: How many.
+        prior_weight: What a square of a departure from the row's start costs, against the mean loss of a time.
 
     Raises:
         ModelError: A device is unknown, or the shapes do not fit.
@@ -117,10 +121,36 @@ def fit_rows(
             torch.log(programs @ vectors_MD.T), log_times_NM, reduction="none", delta=model.config.huber_delta
         )
         prior = sum((own - start).square().sum() for own, start in zip(moving, starts, strict=True))
-        ((loss_NM * share_NM).sum() + _PRIOR_WEIGHT * prior).backward()
+        ((loss_NM * share_NM).sum() + prior_weight * prior).backward()
         optimizer.step()
         scheduler.step()
     with torch.no_grad():
         for parameter, own in zip(bank.own_parameters(), moving, strict=True):
             parameter[rows] = own.to(parameter.dtype)
     return replace(model, bank=bank.cpu())
+
+
+def fitted_vectors(
+    model: TrainedModel,
+    seconds_per_unit: NDArray[np.float64],
+    program_ND: NDArray[np.float64],
+    times_NM: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Vectors of devices that the model does not have, fitted to some hundreds of times.
+
+    Args:
+        model: The model; it stays as it is.
+        seconds_per_unit: Datasheets of the devices, where their vectors start; float64 `(M, NUM_RESOURCES)`.
+        program_ND: Program vectors of N launches.
+        times_NM: Their seconds, each counting as much; NaN where there is none.
+
+    Returns:
+        Float64 `(M, D)`, positive.
+
+    Raises:
+        ModelError: The shapes do not fit.
+    """
+    names = [f"fitted/{place}" for place in range(len(seconds_per_unit))]
+    wider = with_rows(model, names, "simulated", seconds_per_unit)
+    fitted = fit_rows(wider, names, program_ND, times_NM, np.ones_like(times_NM), prior_weight=_PRIOR_WEIGHT_OF_FEW)
+    return np.stack([fitted.devices.row(name) for name in names])

@@ -53,6 +53,7 @@ class TrainedModel:
         validation_families: Families that only decided when to stop.
         suites: Suites that those launches come from.
         code_version: Release that trained it.
+        further_twins: Simulated devices whose vectors were fitted after the training; the file does not keep them.
     """
 
     encoder: ProgramEncoder
@@ -66,6 +67,7 @@ class TrainedModel:
     validation_families: tuple[str, ...]
     suites: tuple[str, ...]
     code_version: str
+    further_twins: DeviceTable | None = None
 
     def __post_init__(self) -> None:
         if len(self.device_kinds) != len(self.device_names) or not {*self.device_kinds} <= {"real", "simulated"}:
@@ -101,10 +103,17 @@ class TrainedModel:
         )
 
     def simulated_twin(self, seconds_per_unit: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The vector of the simulated device that has this datasheet, `(D,)`; None where there is none."""
-        is_same = np.isclose(self.seconds_per_unit, seconds_per_unit, rtol=1e-9, atol=0.0).all(axis=1)
-        twins = np.flatnonzero(is_same & (np.array(self.device_kinds) == "simulated"))
-        return self.devices.vectors[twins[0]] if len(twins) else None
+        """The vector of the simulated device that has this datasheet, `(D,)`; None where there is none.
+
+        Those of `further_twins` go before.
+        """
+        for table in (self.further_twins, self.devices):
+            if table is not None:
+                is_same = np.isclose(table.seconds_per_unit, seconds_per_unit, rtol=1e-9, atol=0.0).all(axis=1)
+                twins = np.flatnonzero(is_same & (np.array(table.kinds) == "simulated"))
+                if len(twins):
+                    return table.vectors[twins[0]]
+        return None
 
     def device_from_datasheet(self, seconds_per_unit: NDArray[np.float64]) -> NDArray[np.float64]:
         """The vector of a device that was never measured: from times of the timing model, where the model has them.
@@ -240,6 +249,7 @@ class TrainedModel:
                 config=config,
                 seconds_per_unit=seconds_per_unit,
                 code_version=metadata["code_version"],
+                further_twins=None,
                 **names,
             )
         except (KeyError, ValueError, TypeError, RuntimeError, dacite.DaciteError, ConfigError, ModelError) as error:

@@ -27,6 +27,7 @@ HOLDOUT = Holdout(name="test", launch_share=0.3, families=(("one", ("scale",)), 
 SPACE = SimulatedDevices(space="gpu-2010-today")
 SIMULATED = [*SPACE.part("training", 3), *SPACE.part("held-out")]
 SIMULATED += [item for item in SPACE.part("shipped") if item.device.name == "timing-model/nvidia-h200"]
+FITTED = "gpu-2010-today, held out, fitted to the timing model on 4 launches"
 BASELINES = {"constant", "row + column effect", "random forest", "datasheet roofline"}
 
 
@@ -183,7 +184,9 @@ def test_simulated_devices_seen_and_unseen(dataset: Dataset, model: TrainedModel
         ("unseen-launch", "gpu-2010-today, trained on", 2, 0),
         ("unseen-kernel", "gpu-2010-today, trained on", 2, 0),
         *((split, "gpu-2010-today, held out", 64, count) for split in NEW_DEVICE_SPLITS for count in (0, 10)),
+        *((split, FITTED, 64, 0) for split in NEW_DEVICE_SPLITS),
     }
+    assert {row.predictor for row in by(rows, device=FITTED)} == {"perfvec"}
     assert {row.predictor for row in rows} == {"perfvec", *BASELINES} and {row.kind for row in rows} == {"simulated"}
     # Times are twice the roofline, so that it is off by a half everywhere.
     for row in by(rows, predictor="datasheet roofline"):

@@ -201,7 +201,7 @@ def test_a_launch_that_ends_its_process_costs_itself_alone(tmp_path: Path):
 
 def test_a_launch_that_could_not_be_handed_over_is_handed_over_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     entry = suites(tmp_path / "suites")[0]
-    whole, refusals = feature_cache._pool, [False, True, False]
+    whole, refusals = feature_cache.process_pool, [False, True, False]
 
     class Refusing:
         def __init__(self, pool: ProcessPoolExecutor) -> None:
@@ -218,7 +218,7 @@ def test_a_launch_that_could_not_be_handed_over_is_handed_over_again(tmp_path: P
         with whole(count) as made:
             yield Refusing(made)
 
-    monkeypatch.setattr(feature_cache, "_pool", pool)
+    monkeypatch.setattr(feature_cache, "process_pool", pool)
     cache = FaultyCache(tmp_path)
     assert fill(cache, [(entry.name, entry.launch)], num_processes=1) == {}  # type: ignore[arg-type]
     assert cache.holds(entry.launch.digest)
