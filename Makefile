@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check bench bench-trace bench-timing bench-sampling bench-corpus bench-calibrate bench-model model-card conformance opencl piglit clean
+.PHONY: demo test check bench bench-trace bench-timing bench-sampling bench-corpus bench-generated bench-calibrate bench-model model-card conformance opencl piglit clean
 
 DEMO_DEVICES := h200 xeon-16core-pocl h100 a100 l40 rtx-4090 rtx-3090 v100 t4 gtx-1080-ti amd-mi250x amd-rx-6900-xt intel-hd-530
 
@@ -40,6 +40,10 @@ bench-sampling: $(VENV)/installed
 # A default trace of every launch of the suites: the slowest and the largest; minutes.
 bench-corpus: $(VENV)/installed
 	$(BIN)/python experiments/bench/corpus_traces.py
+
+# Default traces of generated launches: how many a second one core makes.
+bench-generated: $(VENV)/installed
+	$(BIN)/python experiments/bench/generated_traces.py
 
 # A device's posterior from 100 launches, and the choice of the next of 10,000.
 bench-calibrate: $(VENV)/installed

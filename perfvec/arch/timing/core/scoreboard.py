@@ -34,10 +34,10 @@ from perfvec.arch.timing.core.orders import (
     WRITE_LOCAL,
 )
 
-# Rows of what is known of the sub-group: when the next instruction is fetched; when the present one finds its pipe, and
-# its operands from calculations and from memory; when it starts; when all before it have retired; when accesses of
-# local and of other memory may start; the advance at the end of the first window.
-FETCH, SLOT, CALCULATED, LOADED, START, RETIRED, AFTER_LOCAL, AFTER_GLOBAL, BEFORE = range(9)
+# Rows of what is known of the sub-group: when the next instruction is fetched; when the present one finds its operands
+# from calculations and from memory; when it starts; when it and all before it have retired, and all before it; when
+# accesses of local and of other memory may start; zeros; the advance at the end of the first window.
+FETCH, CALCULATED, LOADED, START, RETIRED, LAST, AFTER_LOCAL, AFTER_GLOBAL, NOTHING, BEFORE = range(10)
 
 
 @inlined
@@ -53,12 +53,6 @@ def _copy(target_M, other_M):
 
 
 @inlined
-def _clear(target_M):
-    for c in range(target_M.shape[0]):
-        target_M[c] = 0.0
-
-
-@inlined
 def _add(target_M, first_M, second_M):
     for c in range(target_M.shape[0]):
         target_M[c] = first_M[c] + second_M[c]
@@ -71,42 +65,35 @@ def _later(target_M, first_M, second_M):
 
 
 @inlined
-def _retire(target_M, start_M, issue_M):
-    for c in range(target_M.shape[0]):
-        target_M[c] = max(target_M[c], start_M[c] + issue_M[c])
-
-
-@inlined
-def _occupy(target_M, issue_M, interval_M):
-    for c in range(target_M.shape[0]):
-        target_M[c] += max(issue_M[c], interval_M[c])
-
-
-@inlined
-def _advance(target_M, issue_M, wait_M):
-    for c in range(target_M.shape[0]):
-        target_M[c] += issue_M[c] + wait_M[c]
+def _issue(
+    fetch_M, start_M, retired_M, last_M, free_M, before_M, calculated_M, loaded_M, issue_M, interval_M, wait_M, follows
+):  # fmt: skip
+    """Fetch, start and retire an instruction; the next is fetched after it has started where it `follows`."""
+    for c in range(fetch_M.shape[0]):
+        fetch = max(fetch_M[c], before_M[c])
+        slot = max(fetch, free_M[c])
+        start = max(max(slot, calculated_M[c]), loaded_M[c])
+        free_M[c] = slot + interval_M[c]
+        start_M[c] = start
+        fetch_M[c] = (max(fetch, start) if follows else fetch) + (issue_M[c] + wait_M[c])
+        last_M[c] = retired_M[c]
+        retired_M[c] = before_M[c] = max(retired_M[c], start + issue_M[c])
 
 
 # An instruction is booked by how much later it retires than those before it, by what it waited for: operands that are
 # calculated first, then those from memory, then the rest.
 @inlined
-def _book_dependence(book_M, weight, retired_M, calculated_M):
-    for c in range(book_M.shape[0]):
-        book_M[c] += weight * (max(calculated_M[c], retired_M[c]) - retired_M[c])
-
-
-@inlined
-def _book_memory(book_M, weight, retired_M, calculated_M, loaded_M):
-    for c in range(book_M.shape[0]):
-        calculated = max(calculated_M[c], retired_M[c])
-        book_M[c] += weight * (max(loaded_M[c], calculated) - calculated)
-
-
-@inlined
-def _book_issue(book_M, weight, operands_M, start_M, issue_M):
-    for c in range(book_M.shape[0]):
-        book_M[c] += weight * (max(operands_M[c], start_M[c] + issue_M[c]) - operands_M[c])
+def _book(
+    dependence_M, memory_M, issued_M, busy_M, weight, calculated_M, loaded_M, start_M, before_M, issue_M, interval_M
+):  # fmt: skip
+    for c in range(before_M.shape[0]):
+        retired, loaded = before_M[c], loaded_M[c]
+        calculated = max(calculated_M[c], retired)
+        operands = max(calculated, loaded)
+        dependence_M[c] += weight * (calculated - retired)
+        memory_M[c] += weight * (operands - calculated)
+        issued_M[c] += weight * (max(operands, start_M[c] + issue_M[c]) - operands)
+        busy_M[c] += max(issue_M[c], interval_M[c])
 
 
 @counted
@@ -185,43 +172,48 @@ def _step(
 ):  # fmt: skip
     """Step the tokens of a window; arrays as in `step_pairs`. Returns the next place in `retired_LM`.
 
-    This is long because each step of it is a call that the compiler makes a loop of its own.
+    This is long because each step of it is a call that the compiler makes a loop of its own. An instruction is booked
+    after it has been issued, so that what it waits for must not be its own result: that is written last.
     """
-    fetch, slot, calculated, loaded, start = now[FETCH], now[SLOT], now[CALCULATED], now[LOADED], now[START]
-    retired, after_local, after_global = now[RETIRED], now[AFTER_LOCAL], now[AFTER_GLOBAL]
+    fetch, start, retired, last = now[FETCH], now[START], now[RETIRED], now[LAST]
+    after_local, after_global, nothing = now[AFTER_LOCAL], now[AFTER_GLOBAL], now[NOTHING]
     busy, longest = busy_QM[pair], first_QM[pair]
     for token in range(first, end):
         static, access = static_T[token], access_T[token]
         order = order_S[static]
-        issue, interval, ready, free = issue_SM[static], interval_SM[static], ready_SM[static], free_PM[pipe_S[static]]
-        _raise(fetch, retired_LM[place])
-        _clear(calculated)
-        _clear(loaded)
+        issue, interval, ready = issue_SM[static], interval_SM[static], ready_SM[static]
+        # The latest of what it waits for: rows that are there already, as long as it is only one.
+        calculated, loaded, num_calculated, num_loaded = nothing, nothing, 0, 0
+        if order == BARRIER:
+            _copy(last, retired)
+            calculated, num_calculated = last, 1
+        elif order in (LOAD_LOCAL, WRITE_LOCAL):
+            calculated, num_calculated = after_local, 1
+        elif order in (LOAD_GLOBAL, WRITE_GLOBAL):
+            calculated, num_calculated = after_global, 1
         for i in range(3):
             producer = producers_S[static, i]
             if producer >= 0 and stamp_S[producer] == pair:
                 if from_memory_S[producer]:
-                    _raise(loaded, ready_SM[producer])
+                    if num_loaded:
+                        _later(now[LOADED], loaded, ready_SM[producer])
+                    loaded = now[LOADED] if num_loaded else ready_SM[producer]
+                    num_loaded += 1
                 else:
-                    _raise(calculated, ready_SM[producer])
-        if order == BARRIER:
-            _raise(calculated, retired)
-        elif order in (LOAD_LOCAL, WRITE_LOCAL):
-            _raise(calculated, after_local)
-        elif order in (LOAD_GLOBAL, WRITE_GLOBAL):
-            _raise(calculated, after_global)
-        _later(slot, fetch, free)
-        _later(start, slot, calculated)
-        _raise(start, loaded)
-        _add(free, slot, interval)
+                    if num_calculated:
+                        _later(now[CALCULATED], calculated, ready_SM[producer])
+                    calculated = now[CALCULATED] if num_calculated else ready_SM[producer]
+                    num_calculated += 1
+        _issue(
+            fetch, start, retired, last, free_PM[pipe_S[static]], retired_LM[place], calculated, loaded, issue,
+            interval, wait_SM[static], order in (BRANCH, BARRIER),
+        )  # fmt: skip
         if weight > 0.0:
             row = row_T[token]
-            _book_dependence(dependence_RM[row], weight, retired, calculated)
-            _book_memory(memory_RM[row], weight, retired, calculated, loaded)
-            _raise(calculated, retired)
-            _raise(calculated, loaded)
-            _book_issue(issue_RM[row], weight, calculated, start, issue)
-            _occupy(busy, issue, interval)
+            _book(
+                dependence_RM[row], memory_RM[row], issue_RM[row], busy, weight, calculated, loaded, start, last, issue,
+                interval,
+            )  # fmt: skip
         stamp_S[static] = pair
         if access >= 0:
             _add(ready, start, latency_AM[access])
@@ -229,15 +221,10 @@ def _step(
                 _raise(longest, latency_AM[access])
         else:
             _add(ready, start, latency_SM[static])
-        if order in (BRANCH, BARRIER):
-            _raise(fetch, start)
-        elif order == WRITE_LOCAL:
+        if order == WRITE_LOCAL:
             _copy(after_local, start)
         elif order == WRITE_GLOBAL:
             _copy(after_global, start)
-        _retire(retired, start, issue)
-        _advance(fetch, issue, wait_SM[static])
-        _copy(retired_LM[place], retired)
         place = place + 1 if place + 1 < retired_LM.shape[0] else 0
     return place
 
