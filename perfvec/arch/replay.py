@@ -220,22 +220,19 @@ def make_kernel(program: cl.Program, launch: Launch) -> cl.Kernel:
     return cl.Kernel(program, launch.kernel_name)
 
 
-def bind(program: cl.Program, launch: Launch, buffers: Mapping[int, DeviceMemory]) -> cl.Kernel:
-    """The launch's kernel with its arguments set.
+def bind(kernel: cl.Kernel, launch: Launch, buffers: Mapping[int, DeviceMemory]) -> None:
+    """Set all arguments of the launch's kernel.
 
     Raises:
-        KernelNotFoundError: The program has no kernel of that name.
         LaunchError: The arguments do not fit the kernel's parameters in number, size or kind.
     """
-    kernel = make_kernel(program, launch)
     if kernel.num_args != len(launch.args):
         raise LaunchError(
             f"kernel {launch.kernel_name!r} takes {kernel.num_args} arguments, found {len(launch.args)}: "
             f"{', '.join(map(str, launch.args)) or 'none'}; give one for each parameter"
         )
     for position, arg in enumerate(launch.args):
-        _set_argument(program.context, kernel, launch, position, arg, buffers)
-    return kernel
+        _set_argument(kernel.context, kernel, launch, position, arg, buffers)
 
 
 def _set_argument(
@@ -313,7 +310,9 @@ def replay(launch: Launch, device: cl.Device) -> Replayed:
         queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
         program = build_program(context, launch.source, launch.build_options, source_name=launch.source_name)
         buffers = {position: upload(queue, held) for position, held in contents.items()}
-        kernel_time_s = event_time_s(enqueue(queue, bind(program, launch, buffers), launch))
+        kernel = make_kernel(program, launch)
+        bind(kernel, launch, buffers)
+        kernel_time_s = event_time_s(enqueue(queue, kernel, launch))
         return Replayed(
             outputs={position: download(queue, buffers[position], contents[position]) for position in buffers},
             kernel_time_s=kernel_time_s,

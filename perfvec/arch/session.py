@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -197,6 +197,7 @@ class Session:
             self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
             self._pool = MemoryPool(ImmediateAllocator(self._queue))
             self._staged: OrderedDict[str, tuple[int, DeviceBuffer]] = OrderedDict()
+            self._kernels: OrderedDict[tuple[object, ...], tuple[cl.Kernel, frozenset[int]]] = OrderedDict()
             self.programs = ProgramCache(self._context)
             tools = build_program(self._context, _TOOLS, source_name="perfvec's measuring kernels")
             self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 64)
@@ -248,7 +249,21 @@ class Session:
             OpenCLError: The device failed.
         """
         with explained(self._doing(launch)):
-            make_kernel(self.programs.get(launch), launch)
+            self._kernel(launch)
+
+    def _kernel(self, launch: Launch) -> tuple[cl.Kernel, frozenset[int]]:
+        """The launch's kernel, and the positions of arguments that it only reads; kept, since pyopencl looks into a
+        cache on disk for every kernel that it makes.
+        """
+        key = (launch.source, launch.build_options, launch.kernel_name)
+        if key not in self._kernels:
+            kernel = make_kernel(self.programs.get(launch), launch)
+            read_only = frozenset(place for place in range(kernel.num_args) if is_read_only(kernel, place))
+            self._kernels[key] = kernel, read_only
+            if len(self._kernels) > _MAX_PROGRAMS:
+                self._kernels.popitem(last=False)
+        self._kernels.move_to_end(key)
+        return self._kernels[key]
 
     def stage(self, contents: Mapping[int, HostBuffer], *, most_bytes: int) -> None:
         """Bring blocks of contents to the device ahead of time; those that wait longest make room for them.
@@ -284,8 +299,7 @@ class Session:
         Raises:
             PerfVecError: As `measure`.
         """
-        program = self.programs.get(launch)
-        with explained(self._doing(launch)), self._bound(program, launch, contents) as (kernel, _, _):
+        with explained(self._doing(launch)), self._bound(launch, contents) as (kernel, _, _):
             self._run(kernel, launch)
 
     def measure(
@@ -312,18 +326,17 @@ class Session:
             OpenCLError: The device refused the launch, or failed.
             FormatError: The device's timer gave no time over 0.
         """
-        program = self.programs.get(launch)
         self.check_memory(launch)
         with (
             explained(self._doing(launch)),
-            self._bound(program, launch, contents) as (kernel, buffers, pristine),
+            self._bound(launch, contents) as (kernel, buffers, pristine),
         ):
             if not is_awake:
                 self.wake()
             times_s = [self._run(kernel, launch)]
             if times_s[0] <= self.protocol.watchdog_s:
                 self._forget_unchanged(buffers, pristine, contents)
-                restore = partial(self._restore, buffers, pristine, contents)
+                restore = partial(self._restore, buffers, pristine, contents) if pristine else None
                 kept = times_s if self.protocol.min_repeats > 1 and times_s[0] > budget_s else []
                 times_s = self._repeat(kernel, launch, restore, budget_s, kept)
         return MeasuredTime(
@@ -362,26 +375,38 @@ class Session:
         fill(self._queue, buffer, held, staged if num_bytes >= held.block.nbytes else None)
         return buffer
 
+    def _whole(self, held: HostBuffer, taken: Collection[DeviceMemory]) -> DeviceBuffer | None:
+        """A block that was brought here ahead of time and holds all of the contents, if none of the others is it."""
+        num_bytes, staged = self._staged.get(held.key, (0, None))
+        is_whole = num_bytes >= held.num_bytes and held.block.nbytes >= held.num_bytes and held.image is None
+        return staged if is_whole and not any(staged is buffer for buffer in taken) else None
+
     @contextmanager
     def _bound(
-        self, program: cl.Program, launch: Launch, contents: Mapping[int, HostBuffer]
+        self, launch: Launch, contents: Mapping[int, HostBuffer]
     ) -> Iterator[tuple[cl.Kernel, dict[int, DeviceMemory], dict[int, DeviceBuffer]]]:
         """A kernel with its arguments; device buffers and images with the contents, and untouched copies of those that
-        the kernel may write. Released at the end.
+        the kernel may write. Released at the end. What it only reads, and is here already, is not copied.
         """
         buffers: dict[int, DeviceMemory] = {}
         pristine: dict[int, DeviceBuffer] = {}
+        owned: list[DeviceMemory] = []
+        kernel, read_only = self._kernel(launch)
         try:
             for position, held in contents.items():
-                buffers[position] = self._filled(held)
-            kernel = bind(program, launch, buffers)
+                buffer = self._whole(held, buffers.values()) if position in read_only else None
+                if buffer is None:
+                    buffer = self._filled(held)
+                    owned.append(buffer)
+                buffers[position] = buffer
+            bind(kernel, launch, buffers)
             for position, held in contents.items():
-                if not is_read_only(kernel, position):
+                if position not in read_only:
                     pristine[position] = self._allocate(held.num_bytes)
                     copy_out(self._queue, pristine[position], buffers[position], held)
             yield kernel, buffers, pristine
         finally:
-            for buffer in (*buffers.values(), *pristine.values()):
+            for buffer in (*owned, *pristine.values()):
                 with suppress(cl.Error):  # a lost context has already let go of it
                     buffer.release()
 
@@ -389,9 +414,11 @@ class Session:
         self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, DeviceBuffer], contents: Mapping[int, HostBuffer]
     ) -> None:
         """Drop the copies of buffers that the kernel left as they were: they need not be put back."""
-        flags = np.zeros(max(buffers, default=0) + 1, np.int32)
-        flag_buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, flags.nbytes)
-        cl.enqueue_copy(self._queue, flag_buffer, flags)
+        if not pristine:
+            return
+        flags = np.zeros(max(pristine) + 1, np.int32)
+        flag_buffer = self._allocate(flags.nbytes)
+        cl.enqueue_fill_buffer(self._queue, flag_buffer, flags[:1], 0, flags.nbytes)  # pyright: ignore[reportArgumentType]
         texels: list[DeviceBuffer] = []
         for position in pristine:
             buffer = buffers[position]
@@ -423,7 +450,7 @@ class Session:
         self,
         kernel: cl.Kernel,
         launch: Launch,
-        restore: Callable[[], None],
+        restore: Callable[[], None] | None,
         budget_s: float,
         kept: Sequence[float] = (),
     ) -> list[float]:
@@ -431,9 +458,10 @@ class Session:
         deadline = time.perf_counter() + budget_s
         times_s = list(kept)
         while len(times_s) < rule.max_repeats:
-            restore()
-            # A copy queued just before the kernel would hide a part of the launch overhead.
-            self._queue.finish()
+            if restore is not None:
+                restore()
+                # A copy queued just before the kernel would hide a part of the launch overhead.
+                self._queue.finish()
             times_s.append(self._run(kernel, launch))
             if times_s[-1] > rule.watchdog_s:
                 break

@@ -10,6 +10,7 @@ import pyopencl as cl
 import pytest
 
 from perfvec.arch import session as session_module
+from perfvec.arch.contents import ContentCache
 from perfvec.arch.opencl import LiveDevice, describe, list_devices
 from perfvec.arch.replay import download, enqueue, event_time_s, host_buffers
 from perfvec.arch.session import ProgramCache, Protocol, Session
@@ -77,7 +78,7 @@ def test_more_work_takes_longer(session: Session):
 def test_changed_buffers_are_put_back_and_only_those(session: Session):
     launch = increment()
     contents = host_buffers(launch)
-    with session._bound(session.programs.get(launch), launch, contents) as (kernel, buffers, pristine):
+    with session._bound(launch, contents) as (kernel, buffers, pristine):
         event_time_s(enqueue(session._queue, kernel, launch))
         session._forget_unchanged(buffers, pristine, contents)
         assert set(pristine) == {0, 2}  # 2 differs in its last byte only
@@ -90,6 +91,27 @@ def test_changed_buffers_are_put_back_and_only_those(session: Session):
     assert (after[1] == 1).all()
 
 
+def test_what_a_kernel_only_reads_and_is_there_already_is_not_copied(session: Session):
+    """`b` and `d` have the same contents: only one of them may be the staged block, since a device caches addresses."""
+    source = """kernel void k(global float* a, global const float* b, global const float* d, global const float* e) {
+        size_t i = get_global_id(0); a[i] = b[i] + d[i] + e[i]; }"""
+    same = "buffer:float32:256:uniform(0,1)~5"
+    launch = make_launch(source, "buffer:float32:256", same, same, "buffer:float32:64:uniform(0,1)~6", global_size=64)
+    contents = ContentCache(1 << 20).contents(launch)
+    session.stage({1: contents[1]}, most_bytes=1 << 20)
+    with session._bound(launch, contents) as (kernel, buffers, _):
+        _, staged = session._staged[contents[1].key]
+        assert buffers[1] is staged
+        assert buffers[2] is not staged
+        event_time_s(enqueue(session._queue, kernel, launch))
+        after = download(session._queue, buffers[0], contents[0])
+        expected = contents[1].block[:64] + contents[2].block[:64] + contents[3].block
+        np.testing.assert_allclose(after[:64], expected, rtol=1e-6)
+    again = download(session._queue, staged, contents[1])  # it was not released
+    np.testing.assert_array_equal(again, contents[1].block)
+    assert session.measure(launch, contents, budget_s=0.01).kernel_time_s > 0
+
+
 def test_changed_images_are_put_back(session: Session):
     launch = make_launch(
         """kernel void k(read_only image2d_t a, write_only image2d_t b, sampler_t s) {
@@ -99,7 +121,7 @@ def test_changed_images_are_put_back(session: Session):
         "sampler:clamp_to_edge:nearest",
     )
     contents = host_buffers(launch)
-    with session._bound(session.programs.get(launch), launch, contents) as (kernel, buffers, pristine):
+    with session._bound(launch, contents) as (kernel, buffers, pristine):
         event_time_s(enqueue(session._queue, kernel, launch))
         session._forget_unchanged(buffers, pristine, contents)
         assert set(pristine) == {1}
