@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from perfvec.corpus.inference import DEFAULT_GLOBAL_SIZES
-from perfvec.corpus.outside import OutsideSource, load_packages, load_sources, package_folders
+from perfvec.corpus.outside import PACKAGES, OutsideSource, load_packages, load_sources, package_folders
 from perfvec.corpus.survey import NO_KERNEL, NOT_COMPILED, OK, Outcome, count_reasons, survey
 from perfvec.errors import PerfVecError
 
@@ -57,14 +57,20 @@ def main() -> int:
     """Infer launches and print what came of each kernel."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="folders, files or tables of sources")
-    parser.add_argument("--packages", action="store_true", help="also the kernels inside installed packages")
+    parser.add_argument(
+        "--packages",
+        nargs="*",
+        choices=PACKAGES,
+        metavar="NAME",
+        help="also the kernels inside installed packages, of all that are known where none is named",
+    )
     parser.add_argument("--complete", action="store_true", help="give sources what they lack; so with --packages")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the work")
     parser.add_argument("--groups", type=int, default=64, help="work-groups of each launch that are run once more")
     parser.add_argument("--every-group", action="store_true", help="small launches, and all their work-groups are run")
     parser.add_argument("--all", action="store_true", help="name also sources that do not compile or have no kernel")
     options = parser.parse_args()
-    if not options.paths and not options.packages:
+    if not options.paths and options.packages is None:
         parser.error("give a PATH or --packages")
     start = time.perf_counter()
     try:
@@ -72,8 +78,9 @@ def main() -> int:
     except PerfVecError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    if options.packages:
-        found, missing = load_packages()
+    packages = None if options.packages is None else tuple(options.packages) or PACKAGES
+    if packages is not None:
+        found, missing = load_packages(packages)
         sources += found
         sys.stdout.write(f"packages that are not installed: {', '.join(missing) or 'none'}\n")
     outcomes = []
@@ -83,7 +90,7 @@ def main() -> int:
         global_sizes=sizes,
         verified_groups=groups,
         num_processes=options.processes,
-        completed_from=package_folders() if options.packages or options.complete else None,
+        completed_from=package_folders() if packages is not None or options.complete else None,
     ):
         outcomes.append(outcome)
         is_shown = outcome.reason != OK and (options.all or outcome.reason not in (NO_KERNEL, NOT_COMPILED))
@@ -107,7 +114,7 @@ def main() -> int:
         "sources_completed": helped,
         "kernels_by_reason": counts,
         "repaired": repaired,
-        **({"packages": by_package(outcomes)} if options.packages else {}),
+        **({"packages": by_package(outcomes)} if packages is not None else {}),
         "wall_s": round(wall_s, 1),
     }
     sys.stdout.write(json.dumps(record) + "\n")

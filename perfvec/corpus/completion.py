@@ -24,8 +24,8 @@ _NO_FILE = re.compile(r"error: '([^']+)' file not found")
 _NO_TYPE = re.compile(r"unknown type name '(\w+)'")
 _NO_NAME = re.compile(r"use of undeclared identifier '(\w+)'")
 _NO_FUNCTION = re.compile(r"implicit declaration of function '(\w+)'")
-# Mako's `${name}` and `${name.attribute}`, and Python's `%(name)s`.
-_PLACEHOLDER = re.compile(r"\$\{\s*([A-Za-z_][\w.]*)\s*\}|%\(([A-Za-z_]\w*)\)[sdif]")
+# Mako's `${expression}`, and Python's `%(name)s`.
+_PLACEHOLDER = re.compile(r"\$\{([^{}]+)\}|%\(([A-Za-z_]\w*)\)[sdif]")
 _HEADERS = (".h", ".clh", ".hcl")
 _TYPE, _NUMBER = "float", "8"
 # Words in the name of a macro that stands for something else than a number or a type.
@@ -113,7 +113,7 @@ def _missing(message: str, source: OutsideSource, folders: tuple[Path, ...]) -> 
         yield f"-D{name}={_type_for(name)}", f"type {name}"
     if types:  # what else is unknown may be declared with them
         return
-    for name in names:
+    for name in [name for name in names if name.isupper()] or names:
         value = next((value for word, value in _BY_WORD if word in name.upper()), _NUMBER)
         yield f"-D{name}={value}", f"macro {name}"
 
@@ -136,7 +136,12 @@ def _is_used_as_type(name: str, text: str) -> bool:
 
 def _without_placeholders(source: OutsideSource) -> OutsideSource:
     """A template's placeholders become names, which are then macros that are missing."""
-    return replace(source, text=_PLACEHOLDER.sub(lambda match: (match[1] or match[2]).replace(".", "_"), source.text))
+
+    def name(match: re.Match[str]) -> str:
+        words = re.sub(r"\W+", "_", (match[1] or match[2]).strip())
+        return words if words[0].isalpha() else f"_{words}"
+
+    return replace(source, text=_PLACEHOLDER.sub(name, source.text))
 
 
 # ---- files ------------------------------------------------------------------------------------------------------

@@ -52,7 +52,7 @@ REASONS: tuple[tuple[type[PerfVecError], str], ...] = (
 _VERIFIED_BUDGET = 60_000_000
 # What a process that infers may take: memory, and time of the processor for a kernel.
 _MOST_PROCESS_BYTES = 8 << 30
-LIMIT_S = 60.0
+LIMIT_S = 30.0
 _SILENT_RATIO = 10.0  # wall time after which it is ended whatever it does, in such limits
 
 

@@ -47,6 +47,7 @@ _LLVM = {
 _INTEGERS = {"float16": "int16", "float32": "int32", "float64": "int64"}  # of the same size
 _FORMATS = {"f": "rgba_float", "i": "rgba_signed_int32", "ui": "rgba_unsigned_int32"}
 _MOST_TEXELS = 4096  # along an axis
+_MOST_IMAGE_TEXELS = 1 << 24
 _DEFAULT_TEXELS = 64
 _MOST_LOCAL_BYTES = 16 << 10  # of an argument; what is inferred to be larger is not trusted
 
@@ -303,7 +304,10 @@ class Passing:
             )
         reached = self._extents.of_image(index, IMAGE_KINDS[kind])
         least = self._repairs.min_texels.get(index, 1)
-        size = tuple(max(least, min(texels, _MOST_TEXELS)) if texels else _DEFAULT_TEXELS for texels in reached)
+        sides = [max(least, min(texels, _MOST_TEXELS)) if texels else _DEFAULT_TEXELS for texels in reached]
+        while math.prod(sides) > _MOST_IMAGE_TEXELS and max(sides) > least:  # samplers keep reads inside
+            sides[sides.index(max(sides))] = max(least, max(sides) // 2)
+        size = tuple(sides)
         channel = next((texel.channel for texel in self._kernel.texels if texel.index == index), "f")
         text = f"{kind}:{_FORMATS[channel]}:{'x'.join(map(str, size))}~{index}"
         known = ", ".join(f"{texels or 'unknown'} along axis {axis}" for axis, texels in enumerate(reached))
