@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # Bumped whenever a resource is added, dropped or counted differently: a stored vector is refused on a mismatch.
-RESOURCES_VERSION = 4
+RESOURCES_VERSION = 5
 # Numbers of resident sub-groups at which a launch's parallelism is probed (see `issue_per_slot_*`): a fraction of
 # one compute unit, a small device, a large one, more than any device holds.
 SLOT_LADDER = (16, 256, 2048, 16384)
@@ -29,8 +29,15 @@ CAUSES = (
     "launch",  # overhead of the launch
     "tail",  # units that have run out of work-groups wait for the others
 )
-# Devices whose times are coordinates: real ones of several makers and ages, a CPU, and eight of a design space, far
-# from each other in how times are spread. How well they span the space: experiments.foundation.span.
+# Numbers of devices of a design space: eight that are far from each other in how times are spread, and the first of its
+# devices for training.
+_OF_SPACE = (
+    *(67, 115, 131, 150, 192, 201, 244, 246),
+    *(0, 1, 2, 3, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 17, 18, 19, 20, 21, 22, 23, 24, 25, 27),
+    *(29, 30, 32, 33, 36, 37, 40, 41, 42, 43, 44, 45, 47, 48, 49, 52, 54, 56, 57, 58, 59, 60, 61),
+)
+# Devices whose times are coordinates: real ones of several makers and ages, a CPU, and others of a design space. How
+# well they span the space: experiments.foundation.span.
 ARCHETYPES = (
     "nvidia-h200",
     "nvidia-a100-sxm4-80gb",
@@ -41,14 +48,7 @@ ARCHETYPES = (
     "amd-rx-6900-xt",
     "intel-hd-530",
     "xeon-16core-pocl",
-    "gpu-2010-today/67",
-    "gpu-2010-today/115",
-    "gpu-2010-today/131",
-    "gpu-2010-today/150",
-    "gpu-2010-today/192",
-    "gpu-2010-today/201",
-    "gpu-2010-today/244",
-    "gpu-2010-today/246",
+    *(f"gpu-2010-today/{number}" for number in _OF_SPACE),
 )
 
 

@@ -25,7 +25,8 @@ from perfvec.apply.simulated import SimulatedDevices
 from perfvec.apply.training import holdout_of, launches_of, load_experiment
 from perfvec.errors import PerfVecError
 from perfvec.files import whole_file
-from perfvec.resources import NUM_COUNTED
+from perfvec.program.counts import TOKEN_UNITS
+from perfvec.resources import NUM_COUNTED, NUM_RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,9 +74,9 @@ VARIANTS: dict[str, Variant] = {
     "transformer": Variant(model={"encoder": "transformer"}),
     "lstm 2 x 256": Variant(model={"encoder": "lstm", "hidden": 256, "layers": 2}),
     "no timed resources": Variant(is_timed=False),
-    "resources alone": Variant(model={"dim": 209, "token_gates": 0}),
-    "no launch gates": Variant(model={"dim": 275}),
-    "dim 770": Variant(model={"dim": 770}),
+    "resources alone": Variant(model={"dim": NUM_RESOURCES, "token_gates": 0}),
+    "no launch gates": Variant(model={"dim": NUM_RESOURCES + 6 * len(TOKEN_UNITS)}),
+    "dim 2304": Variant(model={"dim": 2304}),
     "window 16": Variant(window=16),
     "window 64": Variant(window=64),
     "no simulated devices": Variant(simulated=0),

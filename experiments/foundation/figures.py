@@ -13,6 +13,7 @@ from perfvec.apply.evaluating import LONG_S
 from perfvec.metrics import summarise
 from perfvec.model.posterior import Measurements, Misfit, posterior, table_prior
 from perfvec.model.weights import TWIN_SPREAD
+from perfvec.resources import ARCHETYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,7 +84,9 @@ def simulated_figures(
         Mean error, a fraction, by what is unseen.
     """
     names = list(dataset.data.device_names)
-    trained = [name for name, kind in zip(model.device_names, model.device_kinds, strict=True) if kind == "simulated"]
+    kinds = dict(zip(model.device_names, model.device_kinds, strict=True))
+    # On an archetype nothing is predicted: its times are coordinates.
+    trained = [name for name, kind in kinds.items() if kind == "simulated" and name not in ARCHETYPES]
     programs_ND = model.encode(dataset.data.launches)
     table = model.devices
     figures: dict[str, float] = {}

@@ -36,6 +36,7 @@ from perfvec.apply.twins import spread_over_kernels
 from perfvec.arch.measured import load_measured
 from perfvec.corpus.suite import load_suites
 from perfvec.report.progress import OnProgress, silent
+from perfvec.resources import ARCHETYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -234,10 +235,12 @@ def simulated_rows(
         programs_ND: Their program vectors.
         holdout: What the model was not trained on.
         space: The devices.
-        num_seen: Of those that it was trained on so many, the first; 0 for all.
+        num_seen: Of those that it was trained on and that are no archetypes so many, the first; 0 for all.
     """
     names = dataset.data.device_names
-    trained = [item.device.name for item in space.part("training") if item.device.name in model.device_names]
+    # On an archetype nothing is predicted: its times are coordinates.
+    candidates = [item.device.name for item in space.part("training") if item.device.name not in ARCHETYPES]
+    trained = [name for name in candidates if name in model.device_names]
     held_out = [item.device.name for item in space.part("held-out")]
     if not trained:
         return []

@@ -78,7 +78,7 @@ def make_set(model: TrainedModel, dataset: Dataset, holdout: Holdout, *, model_d
     chosen, is_candidate = choose_rows(dataset, programs_ND, seen, slowest_vector(model))
     known = KnownTimes.of(model, dataset, programs_ND)
     spread, misfit = learn_misfit(known, chosen[is_candidate], unseen)
-    features_NA = aggregate_features(dataset.data.launches)
+    features_NA = aggregate_features(dataset.data.launches, with_times=False)
     return CalibrationSet(
         names=tuple(dataset.entries[row].name for row in chosen),
         digests=tuple(dataset.entries[row].launch.digest for row in chosen),

@@ -193,7 +193,7 @@ def save_set(made: CalibrationSet, path: str | Path) -> None:
         file.attrs["uncertainty"] = json.dumps(hyper)
         _write(file, "name", np.frombuffer("\n".join(made.names).encode(), np.uint8), "UTF-8, one line a launch")
         _write(file, "digest", np.array([int(text, 16) for text in made.digests], np.uint64), "launch digest")
-        _write(file, "programs", made.programs.astype(np.float32), "units of the vector's coordinates")
+        _write(file, "programs", _rounded(made.programs), "units of the vector's coordinates")
         _write(file, "is_candidate", made.is_candidate, "1")
         for name in _FAMILIARITY:
             _write(file, f"familiarity/{name}", getattr(made.familiarity, name).astype(np.float32), "see the code")
@@ -204,6 +204,12 @@ def save_set(made: CalibrationSet, path: str | Path) -> None:
                 scores.astype(np.float32),
                 "standard deviation of the log time",
             )
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """To 16 significant bits: 2⁻¹⁷ of a value is nothing to a prediction, and the file is a third smaller."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x80)) & np.uint32(0xFFFFFF00)).view(np.float32)
 
 
 def _write(file: h5py.File, name: str, values: NDArray[Any], units: str) -> None:

@@ -180,7 +180,7 @@ def is_familiar(calibration: CalibrationSet, launch: LaunchInput) -> bool:
     """Whether a launch is like those that the model was trained on."""
     from perfvec.model.baselines import aggregate_features
 
-    return float(calibration.familiarity.distance(aggregate_features([launch]))[0]) <= 1
+    return float(calibration.familiarity.distance(aggregate_features([launch], with_times=False))[0]) <= 1
 
 
 def correct(

@@ -10,7 +10,7 @@
       simulated: gpu-2010-today         # a design space, whose training devices the timing model times launches on
       simulated_devices: 0              # at most so many of them; 0 for all
     model:                              # fields of perfvec.model.config.ModelConfig
-      dim: 512
+      dim: 1536
     optimiser:                          # the other fields of perfvec.model.config.TrainingConfig
       epochs: 200
     out_dir: runs/first

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, final
 import numpy as np
 
 from perfvec.errors import ModelError
-from perfvec.model.launch_input import LaunchInput, launch_profile
+from perfvec.model.launch_input import NUM_TIMED_PROFILE, LaunchInput, launch_profile
+from perfvec.resources import NUM_COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,17 +183,25 @@ def baseline_input(launches: Sequence[LaunchInput], kernels: Sequence[str]) -> B
     )
 
 
-def aggregate_features(launches: Sequence[LaunchInput]) -> NDArray[np.float64]:
+def aggregate_features(launches: Sequence[LaunchInput], *, with_times: bool = True) -> NDArray[np.float64]:
     """Features of whole launches for predictors that see no sequence.
 
+    Args:
+        launches: The launches.
+        with_times: Whether what follows from the timed resources is among them: hundreds of views of few things, beside
+            which nothing else counts where distances are taken.
+
     Returns:
-        Launch profile, log counted resources, and the token features' weighted means; float64 `(N, A)`.
+        Launch profile, log resources, and the token features' weighted means; float64 `(N, A)`.
     """
     rows: list[NDArray[np.float64]] = []
     for launch in launches:
         weight = launch.row_weight
         mean = weight @ launch.row_features.astype(np.float64) / max(float(weight.sum()), 1e-300)
-        rows.append(np.concatenate([launch_profile(launch), np.log1p(launch.resources), mean], dtype=np.float64))
+        profile, resources = launch_profile(launch), launch.resources
+        if not with_times:
+            profile, resources = profile[:-NUM_TIMED_PROFILE], resources[:NUM_COUNTED]
+        rows.append(np.concatenate([profile, np.log1p(resources), mean], dtype=np.float64))
     return np.stack(rows)
 
 

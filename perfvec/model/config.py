@@ -25,7 +25,7 @@ class ModelConfig:
     """
 
     encoder: str = "conv"
-    dim: int = 512
+    dim: int = 1536
     token_gates: int = 6
     hidden: int = 64
     layers: int = 2

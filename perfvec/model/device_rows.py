@@ -54,7 +54,6 @@ def with_rows(
     rows = bank.state_dict()
     for name in ("own_counted", "own_learned"):
         state[name] = torch.cat([state[name], torch.zeros_like(rows[name][len(model.device_names) :])])
-    state["log_seconds_MK"] = rows["log_seconds_MK"]
     bank.load_state_dict(state)
     return replace(
         model,

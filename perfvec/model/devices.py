@@ -75,7 +75,7 @@ class DeviceBank(nn.Module):
         log_seconds_MK = _log_seconds(seconds_per_unit)
         mix_MK = _mix(log_seconds_MK)
         deviation = mix_MK.std(dim=0, unbiased=False)
-        self.register_buffer("log_seconds_MK", log_seconds_MK)
+        self.register_buffer("log_seconds_MK", log_seconds_MK, persistent=False)  # from the datasheets, which are kept
         self.register_buffer("mix_mean", mix_MK.mean(dim=0))
         self.register_buffer("mix_deviation", torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation)))
         self.register_buffer("price", torch.from_numpy(layout.price), persistent=False)

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_WINDOW = 256
-# Entries of a launch profile besides the context.
-PROFILE_EXTRA = NUM_COUNTED + 1 + len(ARCHETYPES) + len(ARCHETYPES) * len(CAUSES)
+# Entries of a launch profile besides the context; the last of them follow from the timed resources.
+NUM_TIMED_PROFILE = len(ARCHETYPES) * (1 + len(CAUSES))
+PROFILE_EXTRA = NUM_COUNTED + 1 + NUM_TIMED_PROFILE
 # A resource used less than once in a million instructions looks like one that is not used.
 _LEAST_SHARE = 1e-6
 # A time below this is little: nothing takes less on any device, a launch included.

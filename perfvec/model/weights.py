@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perfvec.model.launch_input import LaunchInput
 
 FORMAT = "perfvec-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _SECONDS = "seconds_per_unit"
 # How far a device departs from its simulated twin, in log, as a whole and in each coordinate. Chosen on validation
 # families on the H200: the wider, the more do five or ten launches lead away from a start that is near already.

@@ -77,7 +77,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
         "digests": tuple(entry.launch.digest for entry in entries),
         "programs": programs,
         "is_candidate": np.ones(len(entries), dtype=bool),
-        "familiarity": fit_familiarity(aggregate_features(inputs), [entry.family for entry in entries]),
+        "familiarity": fit_familiarity(
+            aggregate_features(inputs, with_times=False), [entry.family for entry in entries]
+        ),
     }
     save_set(replace(tiny_set(programs.shape[1], file_digest(path)), **own), set_path(path))
     device = replace(find_devices(["nvidia-l4"])[0], name=NAME, aliases=(), opencl_names=())

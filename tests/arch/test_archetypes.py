@@ -22,7 +22,7 @@ from tests.arch.timing.kernels import traced
 
 # What the times of each version of the resources were made on: a change needs a new version, since stored vectors and
 # the shipped model would mean something else. Nine digits, so that machines agree.
-CONFIGS_OF_VERSION = {4: "e06f32421b7e3cd4"}
+CONFIGS_OF_VERSION = {4: "e06f32421b7e3cd4", 5: "d30f9dfa3f900951"}
 
 
 def digest(configs: tuple[TimingConfig, ...]) -> str:
@@ -94,7 +94,7 @@ def test_an_archetype_charges_a_second_for_a_second_of_itself():
         assert np.isfinite(prices_AC).all() and (prices_AC > 0).all(), name
         # Its own rate cancels out, so what is left is its weight: of 1, the others have the rest.
         np.testing.assert_allclose(prices_AC[place], prices_AC[place, 0], rtol=1e-12)
-        assert 0.85 < prices_AC[place, 0] <= 1, name
+        assert 0.7 < prices_AC[place, 0] <= 1, name
 
 
 def test_a_device_that_is_twice_as_fast_at_one_thing_charges_half_for_it():

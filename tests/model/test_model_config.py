@@ -55,11 +55,11 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_layout_divides_the_coordinates():
-    layout = make_layout(ModelConfig(dim=480, token_gates=6), ("l1_sectors", "odd"))
-    left = 480 - NUM_RESOURCES - 2 * 6
+    layout = make_layout(ModelConfig(dim=2000, token_gates=6), ("l1_sectors", "odd"))
+    left = 2000 - NUM_RESOURCES - 2 * 6
     assert (layout.launch_gates, layout.free_gates) == (left // NUM_RESOURCES, left % NUM_RESOURCES)
-    assert layout.dim == 480 == len(layout.names) == NUM_RESOURCES + layout.num_learned
-    assert len(set(layout.names)) == 480
+    assert layout.dim == 2000 == len(layout.names) == NUM_RESOURCES + layout.num_learned
+    assert len(set(layout.names)) == 2000
     assert layout.names[RESOURCE_INDEX["dram_sectors"]] == "dram_sectors"
     assert layout.token_unit.tolist() == [0] * 6 + [1] * 6 + [2] * layout.free_gates
     # A unit that is no resource, and the instruction itself, cost like other issue.
