@@ -15,9 +15,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from perfvec.apply.models import load_model
 from perfvec.model.posterior import Design, DeviceBelief, Measurements, Misfit, posterior, shares
 
-DIM = 256
+DIM = load_model().encoder.layout.dim
 NUM_MEASURED = 100
 NUM_CANDIDATES = 10_000
 REPEATS = 7
