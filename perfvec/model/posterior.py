@@ -222,9 +222,12 @@ def table_prior(
     total = len(departure_qD) + _DEFAULT_COUNT
     shift_D = departure_qD.sum(axis=0) / total
     centred_qD = departure_qD - shift_D
-    sample_DD = centred_qD.T @ centred_qD / total
-    default_DD = np.full_like(sample_DD, common**2) + np.diag(own**2 + shift_D**2)
-    return DeviceBelief(log_mean=np.log(start) + shift_D, covariance=sample_DD + _DEFAULT_COUNT / total * default_DD)
+    # In place: with over a thousand coordinates, each temporary matrix takes as long as the product.
+    covariance_DD = centred_qD.T @ centred_qD
+    covariance_DD += _DEFAULT_COUNT * common**2
+    np.einsum("dd->d", covariance_DD)[:] += _DEFAULT_COUNT * (own**2 + shift_D**2)
+    covariance_DD /= total
+    return DeviceBelief(log_mean=np.log(start) + shift_D, covariance=covariance_DD)
 
 
 def posterior(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> DeviceBelief:
