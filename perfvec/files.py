@@ -141,3 +141,12 @@ def group_of(group: h5py.Group, name: str) -> h5py.Group:
     if not isinstance(item, h5py.Group):
         raise FormatError(f"{group.file.filename} is damaged: it has no group {name!r}; write it again")
     return item
+
+
+def is_readable_h5(path: str | Path, *, kind: str, versions: tuple[int, ...]) -> bool:
+    """Whether `read_h5` would open the file."""
+    try:
+        with read_h5(path, kind=kind, versions=versions):
+            return True
+    except FormatError:
+        return False

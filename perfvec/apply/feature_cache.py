@@ -29,7 +29,7 @@ import numpy as np
 from perfvec.apply.encoding import MOST_WINDOWS, feature_schema, launch_input
 from perfvec.apply.tracing import trace
 from perfvec.errors import ConfigError, FormatError, PerfVecError
-from perfvec.files import read_h5, whole_file
+from perfvec.files import is_readable_h5, read_h5, whole_file
 from perfvec.model.launch_input import FeatureSchema, LaunchInput
 from perfvec.report.progress import OnProgress, silent
 
@@ -109,11 +109,7 @@ class FeatureCache:
 
     def holds(self, digest: str) -> bool:
         """Whether there is a readable file of the launch."""
-        try:
-            with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)):
-                return True
-        except FormatError:
-            return False
+        return is_readable_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,))
 
     def make(self, launch: Launch, *, name: str = "") -> None:
         """Trace a launch and keep what the model sees of it, or why that failed."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 from perfvec.apply.feature_cache import PACKAGE, code_hash
 from perfvec.apply.tracing import trace_to_file
 from perfvec.errors import FormatError
-from perfvec.files import read_h5
+from perfvec.files import is_readable_h5
 from perfvec.trace_data import FORMAT, FORMAT_VERSION, Trace
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ class TraceCache:
 
     def holds(self, digest: str) -> bool:
         """Whether there is a readable file of the launch."""
-        try:
-            with read_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,)):
-                return True
-        except FormatError:
-            return False
+        return is_readable_h5(self.path(digest), kind=FORMAT, versions=(FORMAT_VERSION,))
 
     def make(self, launch: Launch, *, name: str = "") -> None:  # noqa: ARG002  (as `feature_cache.LaunchCache` has it)
         """Trace a launch by the tracer's defaults and keep the trace.

@@ -198,6 +198,7 @@ class Session:
             self._pool = MemoryPool(ImmediateAllocator(self._queue))
             self._staged: OrderedDict[str, tuple[int, DeviceBuffer]] = OrderedDict()
             self._kernels: OrderedDict[tuple[object, ...], tuple[cl.Kernel, frozenset[int]]] = OrderedDict()
+            self._kernels_lock = threading.Lock()
             self.programs = ProgramCache(self._context)
             tools = build_program(self._context, _TOOLS, source_name="perfvec's measuring kernels")
             self._scratch = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, 64)
@@ -256,14 +257,16 @@ class Session:
         cache on disk for every kernel that it makes.
         """
         key = (launch.source, launch.build_options, launch.kernel_name)
-        if key not in self._kernels:
-            kernel = make_kernel(self.programs.get(launch), launch)
-            read_only = frozenset(place for place in range(kernel.num_args) if is_read_only(kernel, place))
-            self._kernels[key] = kernel, read_only
-            if len(self._kernels) > _MAX_PROGRAMS:
-                self._kernels.popitem(last=False)
-        self._kernels.move_to_end(key)
-        return self._kernels[key]
+        program = self.programs.get(launch)  # threads build programs beside each other
+        with self._kernels_lock:
+            if key not in self._kernels:
+                kernel = make_kernel(program, launch)
+                read_only = frozenset(place for place in range(kernel.num_args) if is_read_only(kernel, place))
+                self._kernels[key] = kernel, read_only
+                if len(self._kernels) > _MAX_PROGRAMS:
+                    self._kernels.popitem(last=False)
+            self._kernels.move_to_end(key)
+            return self._kernels[key]
 
     def stage(self, contents: Mapping[int, HostBuffer], *, most_bytes: int) -> None:
         """Bring blocks of contents to the device ahead of time; those that wait longest make room for them.
