@@ -6,6 +6,15 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from perfvec.model.covariance import Covariance
+    from perfvec.model.posterior import Measurements, Misfit
 
 
 def active(addresses: Sequence[int], mask: int) -> list[tuple[int, int]]:
@@ -143,3 +152,49 @@ def walk(successors: dict[int, list[int]], start: int) -> Iterator[int]:
             if target not in seen:
                 seen.add(target)
                 todo.append(target)
+
+
+def dense(covariance: Covariance) -> NDArray[np.float64]:
+    """A covariance as the matrix that it stands for, `(D, D)`."""
+    return np.diag(covariance.own) + covariance.shared.T @ covariance.shared - covariance.taken.T @ covariance.taken
+
+
+def dense_posterior(
+    log_mean: NDArray[np.float64], prior: NDArray[np.float64], measured: Measurements, misfit: Misfit
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean `(D,)` and covariance `(D, D)` after measured launches, by the formulas as they stand in textbooks."""
+    noise = np.diag(misfit.launch**2 + misfit.noise**2 + measured.deviation**2)
+    for row, column in itertools.product(range(len(noise)), repeat=2):
+        noise[row, column] += misfit.kernel**2 * (measured.kernels[row] == measured.kernels[column])
+    at = log_mean
+    for _ in range(200):
+        rates = measured.programs * np.exp(at)
+        times = rates.sum(axis=1)
+        weights = rates / times[:, None]
+        gain = prior @ weights.T @ np.linalg.inv(weights @ prior @ weights.T + noise)
+        step = log_mean + gain @ (np.log(measured.times / times) - weights @ (log_mean - at)) - at
+        at = at + step / max(1.0, np.abs(step).max())
+    return at, prior - gain @ weights @ prior
+
+
+def design_gains(
+    covariance: NDArray[np.float64],
+    candidates: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    misfit: Misfit,
+    kernels: Sequence[str],
+    measured: Sequence[int],
+) -> NDArray[np.float64]:
+    """What each candidate takes from the mean variance of the targets' log times, some being measured; `(n,)`.
+
+    Candidates and targets by their shares, `(n, D)` and `(m, D)`.
+    """
+    alike = np.array([[left == right for right in kernels] for left in kernels])
+    among = candidates @ covariance @ candidates.T + misfit.kernel**2 * alike
+    across = targets @ covariance @ candidates.T
+    noise = misfit.launch**2 + misfit.noise**2
+    done = list(measured)
+    solved = np.linalg.solve(among[np.ix_(done, done)] + noise * np.eye(len(done)), among[done])
+    across = across - across[:, done] @ solved
+    among = among - among[:, done] @ solved
+    return (across**2).mean(axis=0) / (np.diag(among) + noise)

@@ -16,6 +16,7 @@ import numpy as np
 
 from experiments.transfer import rivals
 from experiments.transfer.harness import COUNTS, SEEDS, arguments, write
+from perfvec.model.covariance import Covariance
 from perfvec.model.posterior import DeviceBelief, Measurements, Misfit, log_evidence, posterior, shares
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def dot_product(known_NM: Floats, settings: Floats, rows: NDArray[np.int64], log
     for own in _MIXTURES:
         prior = DeviceBelief(
             log_mean=np.full(dim, known_NM.mean() - np.log(dim)),
-            covariance=np.full((dim, dim), 1.0) + own**2 * np.eye(dim),
+            covariance=Covariance.of(np.full(dim, own**2), np.ones((1, dim))),
         )
         for noise in _NOISES:
             misfit = Misfit(launch=noise, kernel=0.0, noise=0.02)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from scipy.optimize import minimize
 
-from perfvec.model.posterior import DeviceBelief, Measurements, Misfit, posterior, shares, table_prior
+from perfvec.model.posterior import DeviceBelief, Measurements, Misfit, log_times, posterior, table_prior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -132,7 +132,7 @@ def calibrated(factors: Factors, prior: DeviceBelief, rows: NDArray[np.int64], l
 
 def log_times_of(factors: Factors, belief: DeviceBelief) -> Floats:
     """Predicted log seconds of all launches of the table; `(N,)`."""
-    return shares(np.exp(factors.log_programs), belief.log_mean)[1]
+    return log_times(np.exp(factors.log_programs), belief.log_mean)
 
 
 # ---- the encoder ------------------------------------------------------------------------------------------------

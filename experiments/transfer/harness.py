@@ -14,7 +14,8 @@ import numpy as np
 
 from experiments.transfer import bilinear, rivals
 from perfvec.files import whole_file
-from perfvec.model.posterior import Design, DeviceBelief, random_pool
+from perfvec.model.design import Design, random_pool
+from perfvec.model.posterior import DeviceBelief
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,13 +6,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-
 from perfvec.apply.calibration_set import CalibrationSet, find_set
 from perfvec.apply.devices import DeviceKind
 from perfvec.apply.user_table import load_user_rows
 from perfvec.arch.datasheet import seconds_per_unit
-from perfvec.model.posterior import DeviceBelief, exact_belief, posterior, predictive
+from perfvec.model.posterior import DeviceBelief, device_variances, exact_belief, posterior
 from perfvec.model.uncertainty import CALIBRATED, DATASHEET, Footing, Uncertainty, assumed_uncertainty
 
 if TYPE_CHECKING:
@@ -131,8 +129,7 @@ def prior_of(trained: TrainedModel, device: Device, uncertainty: Uncertainty) ->
     return trained.device_prior(seconds_per_unit(device), common=spread.common, own=spread.own)
 
 
-def expected_error(known: KnownDevice, uncertainty: Uncertainty, calibration: CalibrationSet) -> float:
-    """Median |predicted - measured| ÷ predicted to expect on kernels like those of the suites, a fraction."""
-    new = uncertainty.misfit_of(known.device.type).new
-    deviation = predictive(known.belief, calibration.programs, new).device_deviation
-    return uncertainty.expected_error(np.square(deviation), known.footing)
+def expected_errors(known: Sequence[KnownDevice], uncertainty: Uncertainty, calibration: CalibrationSet) -> list[float]:
+    """Median |predicted - measured| ÷ predicted to expect on kernels like those of the suites; fractions, by device."""
+    variance_Kn = device_variances([item.belief for item in known], calibration.programs)
+    return [uncertainty.expected_error(row_n, item.footing) for row_n, item in zip(variance_Kn, known, strict=True)]

@@ -26,7 +26,8 @@ from perfvec.arch.measure import measure_many
 from perfvec.arch.measured import MeasuredTable, MeasuredTime
 from perfvec.arch.opencl import device_key
 from perfvec.errors import ConfigError, DeviceError, ModelError
-from perfvec.model.posterior import Design, DeviceBelief, posterior, random_pool, shares
+from perfvec.model.design import Design, random_pool
+from perfvec.model.posterior import DeviceBelief, log_times, posterior, shares
 from perfvec.model.uncertainty import CALIBRATED, DATASHEET, Footing
 from perfvec.report.progress import OnProgress, silent
 
@@ -235,7 +236,7 @@ class _Work:
     def _design(self, rows: Sequence[int]) -> Design:
         """A design over the given launches, from what is believed now."""
         programs = self.calibration.programs[list(rows)]
-        _, log_time = shares(programs, self.belief.log_mean)
+        log_time = log_times(programs, self.belief.log_mean)
         num_bytes = np.array([self.launches[row].buffer_bytes for row in rows], dtype=np.float64)
         costs = _OVERHEAD_S + num_bytes / _BYTES_PER_S + LAUNCH_BUDGET_S + np.exp(log_time)
         kernels = [self.calibration.kernels[row] for row in rows]
@@ -294,7 +295,7 @@ class _Work:
         """The median error to expect: without measuring, as it is, and with further minutes at the same pace."""
         unknown, footing = self.calibration.uncertainty, Footing(group=CALIBRATED, type=self.live.type)
         shares_mD, _ = shares(self.targets, self.prior.log_mean)
-        before = float(np.einsum("md,de,me->", shares_mD, self.prior.covariance, shares_mD)) / len(shares_mD)
+        before = float(self.prior.covariance.variance(shares_mD).mean())
         rows = self.open_rows
         design = self._design(rows or list(self.launches))
         found = [

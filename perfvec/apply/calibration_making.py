@@ -16,17 +16,16 @@ import numpy as np
 
 from perfvec.apply.calibration_set import CalibrationSet, measurements
 from perfvec.errors import ModelError
+from perfvec.model.design import Design, random_pool
 from perfvec.model.familiarity import fit_familiarity
 from perfvec.model.posterior import (
-    Design,
     DeviceBelief,
     Measurements,
     Misfit,
     exact_belief,
+    log_times,
     posterior,
     predictive,
-    random_pool,
-    shares,
 )
 from perfvec.model.uncertainty import (
     CALIBRATED,
@@ -225,7 +224,7 @@ def learn_misfit(
 def _new_misfit(known: KnownTimes, kind: str, unseen: NDArray[np.int64], misfit: Misfit) -> Misfit:
     """Misfit of kernels that the model was not trained on: `misfit`, with as much of a kernel as residuals ask for."""
     residuals = [
-        np.log(item.times) - shares(item.programs, np.log(known.model.devices.row(name)))[1]
+        np.log(item.times) - log_times(item.programs, np.log(known.model.devices.row(name)))
         for name, own in zip(known.devices, known.types, strict=True)
         if own == kind and len((item := known.measurements(name, unseen)).times)
     ]

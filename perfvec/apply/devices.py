@@ -65,7 +65,7 @@ def devices(*, measured: MeasuredTable | None = None, model: str | Path | None =
         FormatError: The table of measured times, a row of the user's or the calibration set is damaged.
         ModelError: The model is missing.
     """
-    from perfvec.apply.beliefs import expected_error, know_devices
+    from perfvec.apply.beliefs import expected_errors, know_devices
     from perfvec.apply.calibration_set import find_set
     from perfvec.apply.twins import find_twins, model_with_twins
     from perfvec.model.uncertainty import assumed_uncertainty
@@ -75,20 +75,22 @@ def devices(*, measured: MeasuredTable | None = None, model: str | Path | None =
     calibration = find_set(model)
     uncertainty = assumed_uncertainty() if calibration is None else calibration.uncertainty
     twins = find_twins(model)
+    known = know_devices(model_with_twins(model), list(load_devices().values()), uncertainty, calibration)
+    errors = [math.nan] * len(known) if calibration is None else expected_errors(known, uncertainty, calibration)
     return [
         DeviceEntry(
-            name=known.device.name,
-            kind=known.kind,
-            vendor=known.device.vendor,
-            type=known.device.type,
-            architecture=known.device.architecture,
-            year=known.device.year,
-            aliases=known.device.aliases,
-            num_measured_launches=counts[known.device.name] if known.kind == "real" else known.num_launches,
-            num_simulated_launches=twins[known.device.name].num_launches if known.device.name in twins else 0,
-            expected_error=math.nan if calibration is None else expected_error(known, uncertainty, calibration),
+            name=item.device.name,
+            kind=item.kind,
+            vendor=item.device.vendor,
+            type=item.device.type,
+            architecture=item.device.architecture,
+            year=item.device.year,
+            aliases=item.device.aliases,
+            num_measured_launches=counts[item.device.name] if item.kind == "real" else item.num_launches,
+            num_simulated_launches=twins[item.device.name].num_launches if item.device.name in twins else 0,
+            expected_error=error,
         )
-        for known in know_devices(model_with_twins(model), list(load_devices().values()), uncertainty, calibration)
+        for item, error in zip(known, errors, strict=True)
     ]
 
 

@@ -21,7 +21,7 @@ from perfvec.apply.twins import make_where_lacking
 from perfvec.apply.user_table import save_user_row
 from perfvec.arch.measured import MeasuredTable, MeasuredTime
 from perfvec.errors import ConfigError, DeviceError
-from perfvec.model.posterior import posterior, predictive, shares
+from perfvec.model.posterior import log_times, posterior, predictive
 from perfvec.model.uncertainty import CALIBRATED, DATASHEET, Footing
 from perfvec.report.progress import OnProgress, silent
 
@@ -74,7 +74,7 @@ def calibrate_from_csv(
     trained = make_where_lacking(device, model=model, on_progress=on_progress)
     prior = prior_of(trained, device, calibration.uncertainty)
     if unit is None:
-        _check_unit(medians, np.exp(shares(calibration.programs[rows], prior.log_mean)[1]), path)
+        _check_unit(medians, np.exp(log_times(calibration.programs[rows], prior.log_mean)), path)
     flags = [
         f"{calibration.names[row]} is given {len(times)} times, from {min(times):.3g} s to {max(times):.3g} s: the "
         "repeats contradict each other; the median counts, and the launch less"

@@ -21,7 +21,7 @@ from perfvec.apply.calibration_set import measurements
 from perfvec.apply.evaluating import NEW_DEVICE_SPLITS, EvaluationRow, figure_rows
 from perfvec.apply.predictors import MODEL, ROOFLINE, TIMING_MODEL, predict_baselines, shipped_times
 from perfvec.model.device_rows import fitted_vectors
-from perfvec.model.posterior import Misfit, exact_belief, shares, table_prior
+from perfvec.model.posterior import Misfit, exact_belief, log_times, table_prior
 from perfvec.model.weights import TWIN_SPREAD
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class NewDevice:
             programs_ND[kept], self.times[kept], self.spread[kept], [kernels[row] for row in kept.tolist()]
         )
         belief = calibrated(self.prior, offered, self.misfit, count, seed=seed)
-        told = {MODEL: np.exp(shares(programs_ND, belief.log_mean)[1])}
+        told = {MODEL: np.exp(log_times(programs_ND, belief.log_mean))}
         rows = np.random.default_rng(seed).permutation(kept)[:count]
         for name, times_N in self.learned.items():
             ratio = np.exp(np.log(self.times[rows] / times_N[rows]).mean()) if len(rows) else 1.0

@@ -1,6 +1,6 @@
-"""The vector of a device as a Gaussian: prior, closed-form posterior, predicted times, and which launch to measure.
+"""The vector of a device as a Gaussian: prior, closed-form posterior and predicted times.
 
-Legend: D vector, k measured launch, n launch, m target, q known device. In formulas p is a program vector, a a device
+Legend: D vector, k measured launch, n launch, q known device. In formulas p is a program vector, a a device
 vector, t a time:
 
     t = p · a · exp(v · w + noise),   log a ~ N(mean, covariance),   v ~ N(0, misfit)
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.errors import ModelError
+from perfvec.model.covariance import Covariance, variances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,19 +75,18 @@ class DeviceBelief:
 
     Attributes:
         log_mean: Mean of log a, a in seconds per unit; float64 `(D,)`.
-        covariance: Of log a; float64 `(D, D)`, symmetric, positive semi-definite.
+        covariance: Of log a.
     """
 
     log_mean: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    covariance: Covariance
 
     def __post_init__(self) -> None:
-        size = len(self.log_mean)
-        if self.log_mean.ndim != 1 or self.covariance.shape != (size, size):
+        if self.log_mean.shape != self.covariance.own.shape:
             raise ModelError(
-                f"a mean of shape {self.log_mean.shape} and a covariance {self.covariance.shape} do not match"
+                f"a mean of shape {self.log_mean.shape} and variances {self.covariance.own.shape} do not match"
             )
-        if not (np.isfinite(self.log_mean).all() and np.isfinite(self.covariance).all()):
+        if not np.isfinite(self.log_mean).all():
             raise ModelError("the belief about a device has a value that is not finite")
 
     @property
@@ -156,7 +156,7 @@ def exact_belief(vector: NDArray[np.float64]) -> DeviceBelief:
     Args:
         vector: `(D,)`, positive.
     """
-    return DeviceBelief(log_mean=np.log(vector), covariance=np.zeros((len(vector), len(vector))))
+    return DeviceBelief(log_mean=np.log(vector), covariance=Covariance.of(np.zeros(len(vector))))
 
 
 def shares(
@@ -174,15 +174,47 @@ def shares(
     Raises:
         ModelError: The shapes differ, or a program vector is not finite, negative, or all 0.
     """
+    weights_D, total_n, shift = _weighed(programs, log_vector)
+    parts_nD = programs * weights_D
+    parts_nD /= total_n[:, None]
+    return parts_nD, np.log(total_n) + shift
+
+
+def single_shares(programs: NDArray[np.float64], log_vector: NDArray[np.float64]) -> NDArray[np.float32]:
+    """`shares` in single precision, which is twice as fast to work with; `(n, D)`.
+
+    Raises:
+        ModelError: As `shares`.
+    """
+    weights_D, total_n, _ = _weighed(programs, log_vector)
+    parts_nD = np.empty(programs.shape, dtype=np.float32)
+    np.multiply(programs, weights_D, out=parts_nD, casting="same_kind")
+    parts_nD /= total_n.astype(np.float32)[:, None]
+    return parts_nD
+
+
+def log_times(programs: NDArray[np.float64], log_vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithm of the seconds that launches take, `(n,)`: what `shares` gives beside the shares.
+
+    Raises:
+        ModelError: As `shares`.
+    """
+    _, total_n, shift = _weighed(programs, log_vector)
+    return np.log(total_n) + shift
+
+
+def _weighed(
+    programs: NDArray[np.float64], log_vector: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Seconds per unit `(D,)` and of launches `(n,)`, both ÷ exp(shift): it keeps tiny and huge units in range."""
     if programs.ndim != 2 or programs.shape[1] != len(log_vector):
         raise ModelError(f"programs {programs.shape} do not match a device vector of {len(log_vector)}")
-    # A common factor keeps sums of tiny and huge units in range.
-    shift = log_vector.max()
-    parts_nD = programs * np.exp(log_vector - shift)
-    total_n = parts_nD.sum(axis=1)
-    if not (np.isfinite(total_n).all() and (total_n > 0).all() and (programs >= 0).all()):
+    shift = float(log_vector.max())
+    weights_D = np.exp(log_vector - shift)
+    total_n = programs @ weights_D
+    if not (np.isfinite(total_n).all() and (total_n > 0).all() and programs.min(initial=0.0) >= 0):
         raise ModelError("program vectors must be finite, 0 or more, and not all 0; encode the launches again")
-    return parts_nD / total_n[:, None], np.log(total_n) + shift
+    return weights_D, total_n, shift
 
 
 def table_prior(
@@ -221,13 +253,12 @@ def table_prior(
     departure_qD = np.log(vectors / starts)
     total = len(departure_qD) + _DEFAULT_COUNT
     shift_D = departure_qD.sum(axis=0) / total
-    centred_qD = departure_qD - shift_D
-    # In place: with over a thousand coordinates, each temporary matrix takes as long as the product.
-    covariance_DD = centred_qD.T @ centred_qD
-    covariance_DD += _DEFAULT_COUNT * common**2
-    np.einsum("dd->d", covariance_DD)[:] += _DEFAULT_COUNT * (own**2 + shift_D**2)
-    covariance_DD /= total
-    return DeviceBelief(log_mean=np.log(start) + shift_D, covariance=covariance_DD)
+    common_1D = np.full((1, len(start)), _DEFAULT_COUNT**0.5 * common)
+    covariance = Covariance.of(
+        own=_DEFAULT_COUNT / total * (own**2 + shift_D**2),
+        shared=np.concatenate([common_1D, departure_qD - shift_D]) / total**0.5,
+    )
+    return DeviceBelief(log_mean=np.log(start) + shift_D, covariance=covariance)
 
 
 def posterior(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> DeviceBelief:
@@ -248,11 +279,9 @@ def posterior(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> De
     noise_kk = noise_covariance(measured, misfit)
     log_mean_D = _posterior_mean(prior, measured, noise_kk)
     shares_kD, _ = shares(measured.programs, log_mean_D)
-    projected_Dk = prior.covariance @ shares_kD.T
-    factor_kk = np.linalg.cholesky(shares_kD @ projected_Dk + noise_kk)
-    whitened_kD = np.linalg.solve(factor_kk, projected_Dk.T)
-    covariance_DD = prior.covariance - whitened_kD.T @ whitened_kD
-    return DeviceBelief(log_mean=log_mean_D, covariance=(covariance_DD + covariance_DD.T) / 2)
+    factor_kk = np.linalg.cholesky(prior.covariance.among(shares_kD) + noise_kk)
+    taken_kD = np.asarray(np.linalg.solve(factor_kk, prior.covariance.times(shares_kD)), dtype=np.float64)
+    return DeviceBelief(log_mean=log_mean_D, covariance=prior.covariance.less(taken_kD))
 
 
 def _posterior_mean(prior: DeviceBelief, measured: Measurements, noise_kk: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -261,10 +290,9 @@ def _posterior_mean(prior: DeviceBelief, measured: Measurements, noise_kk: NDArr
     log_mean_D = prior.log_mean
     for _ in range(_MOST_STEPS):
         shares_kD, predicted_k = shares(measured.programs, log_mean_D)
-        projected_Dk = prior.covariance @ shares_kD.T
         residual_k = log_times_k - predicted_k - shares_kD @ (prior.log_mean - log_mean_D)
-        solved_k = np.linalg.solve(shares_kD @ projected_Dk + noise_kk, residual_k)
-        step_D = prior.log_mean + projected_Dk @ solved_k - log_mean_D
+        solved_k = np.linalg.solve(prior.covariance.among(shares_kD) + noise_kk, residual_k)
+        step_D = prior.log_mean + prior.covariance.times(solved_k @ shares_kD) - log_mean_D
         longest = float(np.abs(step_D).max())
         log_mean_D = log_mean_D + step_D * min(1.0, _LONGEST_STEP / max(longest, _STILL))
         if longest < _STILL:
@@ -291,13 +319,29 @@ def predictive(belief: DeviceBelief, programs: NDArray[np.float64], misfit: Misf
     Raises:
         ModelError: The programs do not fit the belief.
     """
-    shares_nD, log_time_n = shares(programs, belief.log_mean)
-    variance_n = np.maximum(np.einsum("nd,nd->n", shares_nD @ belief.covariance, shares_nD), 0.0)
+    # As of shares, which are parts of the time over the time, without working each out.
+    weights_D, total_n, shift = _weighed(programs, belief.log_mean)
+    variance_n = belief.covariance.scaled(weights_D).variance(programs) / np.square(total_n)
     return Predictive(
-        log_time=log_time_n,
+        log_time=np.log(total_n) + shift,
         deviation=np.sqrt(variance_n + misfit.variance),
         device_deviation=np.sqrt(variance_n),
     )
+
+
+def device_variances(beliefs: Sequence[DeviceBelief], programs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Squares of `Predictive.device_deviation` on several devices, `(beliefs, n)`.
+
+    Args:
+        beliefs: The devices; one or more.
+        programs: Program vectors, `(n, D)`.
+
+    Raises:
+        ModelError: The programs do not fit the beliefs.
+    """
+    weighed = [_weighed(programs, belief.log_mean) for belief in beliefs]
+    scaled = [belief.covariance.scaled(weights_D) for belief, (weights_D, _, _) in zip(beliefs, weighed, strict=True)]
+    return variances(scaled, programs) / np.square([total_n for _, total_n, _ in weighed])
 
 
 def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> float:
@@ -313,129 +357,9 @@ def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) ->
     log_mean_D = _posterior_mean(prior, measured, noise_kk)
     shares_kD, predicted_k = shares(measured.programs, log_mean_D)
     residual_k = np.log(measured.times) - predicted_k - shares_kD @ (prior.log_mean - log_mean_D)
-    factor_kk = np.linalg.cholesky(shares_kD @ prior.covariance @ shares_kD.T + noise_kk)
+    factor_kk = np.linalg.cholesky(prior.covariance.among(shares_kD) + noise_kk)
     white_k = np.linalg.solve(factor_kk, residual_k)
     return float(-0.5 * white_k @ white_k - np.log(np.diag(factor_kk)).sum() - 0.5 * len(white_k) * np.log(2 * np.pi))
-
-
-# ---- which launch next ------------------------------------------------------------------------------------------
-
-
-# A launch is chosen from a random pool of so many for each that is to be measured. Of all launches the design would
-# take the most extreme, which are those that the model fits worst.
-_POOL_PER_CHOICE = 4
-
-
-def random_pool(num_candidates: int, num_choices: int, *, seed: int) -> NDArray[np.int64]:
-    """The candidates that a design may choose from; sorted rows.
-
-    Args:
-        num_candidates: How many there are.
-        num_choices: How many are to be chosen.
-        seed: Another seed, another pool.
-    """
-    rows = np.random.default_rng(seed).permutation(num_candidates)
-    return np.sort(rows[: _POOL_PER_CHOICE * num_choices])
-
-
-@final
-class Design:
-    """Chooses launches one after another: each shrinks the variance over the target launches most, per cost.
-
-    The variance after a measurement does not depend on the time that is measured, so a whole sequence can be planned
-    ahead; after times have come in, plan again from the posterior. With `S` the covariance, `w` shares and `s²` the
-    noise, launch c takes from the summed variance of the targets
-
-        sum over targets m of (w_m' S w_c)² / (w_c' S w_c + s²) = w_c' S G S w_c / (w_c' S w_c + s²),  G = sum w_m w_m'
-
-    which costs O(D²) a candidate however many targets there are, and measuring c is a rank-one update of S.
-
-    Source:
-        Sequential design for the average predictive variance (V-optimality): Cohn, "Neural network exploration using
-        optimal experiment design", 1996; MacKay, "Information-based objective functions", 1992, section 4.
-    """
-
-    def __init__(
-        self,
-        belief: DeviceBelief,
-        candidates: NDArray[np.float64],
-        targets: NDArray[np.float64],
-        misfit: Misfit,
-        *,
-        kernels: Sequence[str],
-        costs: NDArray[np.float64] | None = None,
-    ) -> None:
-        """Prepare.
-
-        Args:
-            belief: The device as it is known.
-            candidates: Program vectors that may be measured, `(n, D)`.
-            targets: Program vectors that are to be predicted, `(m, D)`.
-            misfit: What the model cannot express.
-            kernels: Kernel of each candidate. A kernel's second launch says less: its misfit is partly the first's.
-            costs: What each candidate costs, such as seconds; `(n,)`, positive; all alike where it is None.
-
-        Raises:
-            ModelError: The shapes do not fit, or a cost is not positive.
-        """
-        self._shares_nD, _ = shares(candidates, belief.log_mean)
-        target_mD, _ = shares(targets, belief.log_mean)
-        if len(kernels) != len(candidates) or (costs is not None and costs.shape != (len(candidates),)):
-            raise ModelError(f"{len(candidates)} candidates need as many kernels and costs")
-        if costs is not None and not (costs > 0).all():
-            raise ModelError("the cost of a candidate must be above 0")
-        self._costs = costs
-        self._misfit = misfit
-        self._kernel_n = np.unique(np.asarray(kernels, dtype=object).astype(str), return_inverse=True)[1]
-        self._gram_DD = target_mD.T @ target_mD / len(target_mD)
-        self._covariance_DD = belief.covariance.copy()
-        # Misfits of kernels, and their covariance with the vector: 0 until launches are measured.
-        num_kernels = int(self._kernel_n.max()) + 1
-        self._kernel_GG = misfit.kernel**2 * np.eye(num_kernels)
-        self._cross_GD = np.zeros((num_kernels, self._covariance_DD.shape[1]))
-        self._is_open = np.ones(len(candidates), dtype=bool)
-
-    @property
-    def mean_variance(self) -> float:
-        """Variance of the log time, mean over the targets, as far as measuring can take it away."""
-        return float(np.einsum("ij,ij->", self._gram_DD, self._covariance_DD))
-
-    def gains(self) -> NDArray[np.float64]:
-        """What each candidate would take from `mean_variance`, per cost; `(n,)`, 0 for what was chosen."""
-        cross_nD = self._shares_nD @ self._covariance_DD
-        own_n = np.einsum("nd,nd->n", cross_nD, self._shares_nD)
-        if self._misfit.kernel:
-            kernel_nD = self._cross_GD[self._kernel_n]
-            own_n += 2 * np.einsum("nd,nd->n", kernel_nD, self._shares_nD) + np.diag(self._kernel_GG)[self._kernel_n]
-            cross_nD = cross_nD + kernel_nD
-        explained_n = np.einsum("nd,nd->n", cross_nD @ self._gram_DD, cross_nD)
-        gain_n = explained_n / (own_n + self._misfit.launch**2 + self._misfit.noise**2)
-        return np.where(self._is_open, gain_n if self._costs is None else gain_n / self._costs, 0.0)
-
-    def choose(self) -> int:
-        """The candidate with the largest gain; it counts as measured from then on.
-
-        Raises:
-            ModelError: All candidates are chosen.
-        """
-        if not self._is_open.any():
-            raise ModelError("every candidate is chosen already; give more candidates")
-        chosen = int(np.argmax(np.where(self._is_open, self.gains(), -1.0)))
-        self.measure(chosen)
-        return chosen
-
-    def measure(self, row: int) -> None:
-        """Count a candidate as measured."""
-        self._is_open[row] = False
-        kernel = self._kernel_n[row]
-        shares_D = self._shares_nD[row]
-        # Covariances with the measured log time: of the vector, and of every kernel's misfit.
-        vector_D = self._covariance_DD @ shares_D + self._cross_GD[kernel]
-        misfit_G = self._cross_GD @ shares_D + self._kernel_GG[kernel]
-        variance = shares_D @ vector_D + misfit_G[kernel] + self._misfit.launch**2 + self._misfit.noise**2
-        self._covariance_DD -= np.outer(vector_D, vector_D) / variance
-        self._cross_GD -= np.outer(misfit_G, vector_D) / variance
-        self._kernel_GG -= np.outer(misfit_G, misfit_G) / variance
 
 
 # ---- the same kernel elsewhere ----------------------------------------------------------------------------------
@@ -476,7 +400,8 @@ def corrected_program(
     used = np.flatnonzero(program > 0)
     log_program_U = np.log(program[used])
     prior = DeviceBelief(
-        log_mean=log_program_U, covariance=np.full((len(used), len(used)), common**2) + own**2 * np.eye(len(used))
+        log_mean=log_program_U,
+        covariance=Covariance.of(np.full(len(used), own**2), np.full((1, len(used)), common)),
     )
     # p · a is symmetric in p and a: the devices are what is measured with.
     shift_k = log_vectors.max(axis=1)

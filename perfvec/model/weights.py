@@ -109,7 +109,8 @@ class TrainedModel:
         """
         for table in (self.further_twins, self.devices):
             if table is not None:
-                is_same = np.isclose(table.seconds_per_unit, seconds_per_unit, rtol=1e-9, atol=0.0).all(axis=1)
+                off_MK = np.abs(table.seconds_per_unit - seconds_per_unit)
+                is_same = (off_MK <= 1e-9 * np.abs(seconds_per_unit)).all(axis=1)
                 twins = np.flatnonzero(is_same & (np.array(table.kinds) == "simulated"))
                 if len(twins):
                     return table.vectors[twins[0]]
@@ -127,9 +128,15 @@ class TrainedModel:
         Raises:
             ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
         """
+        return self._start(seconds_per_unit)[0]
+
+    def _start(self, seconds_per_unit: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
+        """`device_from_datasheet`, and whether that is a simulated twin."""
         check_seconds_per_unit(seconds_per_unit[None], ("from the datasheet",))
         twin = self.simulated_twin(seconds_per_unit)
-        return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy() if twin is None else twin
+        if twin is not None:
+            return twin, True
+        return self.bank.from_datasheet(seconds_per_unit[None])[0].cpu().numpy(), False
 
     def device_prior(
         self, seconds_per_unit: NDArray[np.float64], *, common: float, own: float, but: str = ""
@@ -145,28 +152,21 @@ class TrainedModel:
         Raises:
             ModelError: The datasheet has the wrong shape or a value that is negative or not finite.
         """
-        start = self.device_from_datasheet(seconds_per_unit)
-        if self.simulated_twin(seconds_per_unit) is not None:
+        start, has_twin = self._start(seconds_per_unit)
+        if has_twin:
             common, own = min(common, TWIN_SPREAD), min(own, TWIN_SPREAD)
-        others = self.real_like(seconds_per_unit, but=but)
+        # Only those that start from the same, a simulated twin or a datasheet: what the datasheet of a CPU lacks says
+        # nothing of a GPU that the timing model knows.
+        others = [row for row in self.real_devices(but=but) if (row in self._real_with_twin) == has_twin]
         vectors, starts = self.devices.vectors[others], self.datasheet_devices.vectors[others]
         return table_prior(start, vectors, starts, common=common, own=own)
 
-    def real_like(self, seconds_per_unit: NDArray[np.float64], *, but: str = "") -> list[int]:
-        """Rows of the measured devices that start from what this one starts from: a simulated twin, or a datasheet.
-
-        What a CPU's datasheet lacks says nothing of a GPU that the timing model knows.
-
-        Args:
-            seconds_per_unit: The device's datasheet; float64 `(NUM_RESOURCES,)`.
-            but: A device to leave out.
-        """
-        has_twin = self.simulated_twin(seconds_per_unit) is not None
-        return [
-            row
-            for row in self.real_devices(but=but)
-            if (self.simulated_twin(self.seconds_per_unit[row]) is not None) == has_twin
-        ]
+    @cached_property
+    def _real_with_twin(self) -> frozenset[int]:
+        """Rows of the measured devices that have a simulated twin."""
+        return frozenset(
+            row for row in self.real_devices() if self.simulated_twin(self.seconds_per_unit[row]) is not None
+        )
 
     def real_devices(self, *, but: str = "") -> list[int]:
         """Rows of the devices whose times were measured: only these show how far a datasheet is off.

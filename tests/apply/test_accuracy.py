@@ -17,6 +17,7 @@ from perfvec.apply.simulated import SimulatedDevices
 from perfvec.apply.splits import Holdout
 from perfvec.apply.tables import accuracy_tables
 from perfvec.arch.datasheet import roofline_time_s, seconds_per_unit
+from perfvec.model.covariance import Covariance
 from perfvec.model.devices import DeviceBank
 from perfvec.model.posterior import DeviceBelief, Misfit
 from perfvec.model.uncertainty import Uncertainty, assumed_uncertainty
@@ -147,7 +148,9 @@ def test_a_new_device_owes_nothing_to_its_own_times(dataset: Dataset, model: Tra
 def new_device(times: np.ndarray, learned: dict[str, np.ndarray]) -> NewDevice:
     return NewDevice(
         name="new",
-        prior=DeviceBelief(log_mean=np.log([1e-6, 2e-6]), covariance=0.2 * np.eye(2) + 0.5),
+        prior=DeviceBelief(
+            log_mean=np.log([1e-6, 2e-6]), covariance=Covariance.of(np.full(2, 0.2), np.full((1, 2), 0.5**0.5))
+        ),
         misfit=Misfit(launch=0.05, kernel=0.05, noise=0.01),
         times=times,
         spread=np.zeros(len(times)),

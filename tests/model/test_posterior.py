@@ -4,46 +4,40 @@ import numpy as np
 import pytest
 
 from perfvec.errors import ModelError
+from perfvec.model.covariance import Covariance
 from perfvec.model.posterior import (
-    Design,
     DeviceBelief,
-    Measurements,
     Misfit,
     corrected_program,
+    device_variances,
     log_evidence,
+    log_times,
+    noise_covariance,
     posterior,
     predictive,
-    random_pool,
     shares,
+    single_shares,
     table_prior,
 )
+from tests.model.made_up_devices import measured, random_device
+from tests.naive import dense, dense_posterior
 
 EXACT = Misfit(launch=0.0, kernel=0.0, noise=1e-3)
-
-
-def measured(programs, times, deviation=0.0, kernels=None):
-    programs = np.asarray(programs, dtype=float)
-    count = len(programs)
-    return Measurements(
-        programs=programs,
-        times=np.asarray(times, dtype=float),
-        deviation=np.full(count, deviation),
-        kernels=tuple(kernels or map(str, range(count))),
-    )
-
-
-def random_device(seed, *, dim=8, count=200):
-    rng = np.random.default_rng(seed)
-    log_vector = rng.normal(-23, 1, dim)
-    programs = rng.lognormal(15, 2, (count, dim)) * (rng.random((count, dim)) < 0.7)
-    programs[:, 0] += 1.0
-    return rng, log_vector, programs
 
 
 def test_shares_by_hand():
     shares_nD, log_time_n = shares(np.array([[1.0, 3.0], [0.0, 5.0]]), np.log([2.0, 4.0]))
     np.testing.assert_allclose(shares_nD, [[2 / 14, 12 / 14], [0, 1]])
     np.testing.assert_allclose(np.exp(log_time_n), [14.0, 20.0])
+
+
+def test_times_and_single_shares_are_those_of_shares():
+    _, log_vector, programs = random_device(6)
+    shares_nD, log_time_n = shares(programs, log_vector)
+    np.testing.assert_allclose(log_times(programs, log_vector), log_time_n, rtol=1e-14)
+    single_nD = single_shares(programs, log_vector)
+    assert single_nD.dtype == np.float32
+    np.testing.assert_allclose(single_nD, shares_nD, rtol=3e-7, atol=1e-30)  # two roundings
 
 
 def test_shares_are_the_derivative_of_the_log_time():
@@ -57,28 +51,28 @@ def test_shares_are_the_derivative_of_the_log_time():
 
 def test_one_coordinate_by_hand():
     # In log the model is linear here: prior N(0, 0.5²), one time e^1 with deviation 0.5: half way, half the variance.
-    prior = DeviceBelief(log_mean=np.array([0.0]), covariance=np.array([[0.25]]))
+    prior = DeviceBelief(log_mean=np.array([0.0]), covariance=Covariance.of(np.array([0.25])))
     belief = posterior(prior, measured([[1.0]], [np.e]), Misfit(launch=0.3, kernel=0.0, noise=0.4))
     np.testing.assert_allclose(belief.log_mean, [0.5], rtol=1e-6)
-    np.testing.assert_allclose(belief.covariance, [[0.125]], rtol=1e-6)
+    np.testing.assert_allclose(dense(belief.covariance), [[0.125]], rtol=1e-6)
 
 
 def test_the_spread_of_a_time_is_part_of_its_noise():
-    prior = DeviceBelief(log_mean=np.array([0.0]), covariance=np.array([[0.25]]))
+    prior = DeviceBelief(log_mean=np.array([0.0]), covariance=Covariance.of(np.array([0.25])))
     belief = posterior(prior, measured([[1.0]], [np.e], deviation=0.4), Misfit(launch=0.3, kernel=0.0, noise=0.0))
     np.testing.assert_allclose(belief.log_mean, [0.5], rtol=1e-6)
 
 
 def test_the_mean_is_the_maximum_a_posteriori():
     rng, log_vector, programs = random_device(1, dim=4, count=12)
-    prior = DeviceBelief(log_mean=log_vector, covariance=0.4 * np.eye(4) + 0.3)
+    prior = DeviceBelief(log_mean=log_vector, covariance=Covariance.of(np.full(4, 0.4), np.full((1, 4), 0.3**0.5)))
     data = measured(programs, np.exp(shares(programs, log_vector)[1] + rng.normal(0.6, 0.4, 12)), deviation=0.05)
     belief = posterior(prior, data, Misfit(launch=0.2, kernel=0.0, noise=0.0))
 
     def loss(vector):
         left = np.log(data.times) - shares(programs, vector)[1]
         off = vector - prior.log_mean
-        return left @ left / (0.2**2 + 0.05**2) + off @ np.linalg.solve(prior.covariance, off)
+        return left @ left / (0.2**2 + 0.05**2) + off @ np.linalg.solve(dense(prior.covariance), off)
 
     best = loss(belief.log_mean)
     for step in (1e-3, 1e-2):
@@ -87,10 +81,49 @@ def test_the_mean_is_the_maximum_a_posteriori():
                 assert loss(belief.log_mean + sign * step * np.eye(4)[coordinate]) > best
 
 
+@pytest.mark.parametrize("count", [1, 5, 40])
+def test_a_posterior_is_that_of_dense_matrices(count):
+    rng, log_vector, programs = random_device(7, dim=30, count=2 * count)
+    known = np.exp(log_vector + rng.normal(0, 0.4, (3, 30)))
+    prior = table_prior(np.exp(log_vector), known, np.tile(np.exp(log_vector), (3, 1)), common=0.9, own=0.5)
+    misfit = Misfit(launch=0.2, kernel=0.3, noise=0.02)
+    times = np.exp(log_times(programs, log_vector) + rng.normal(0.5, 0.3, 2 * count))
+    kernels = [f"k{row // 3}" for row in range(2 * count)]
+    data = measured(programs[:count], times[:count], deviation=0.05, kernels=kernels[:count])
+    belief = posterior(prior, data, misfit)
+    # The mean stands still to a thousandth of a logarithm; the covariance is taken at a mean that is as near.
+    mean, _ = dense_posterior(prior.log_mean, dense(prior.covariance), data, misfit)
+    np.testing.assert_allclose(belief.log_mean, mean, atol=1e-3)
+    # From one mean, the same to rounding.
+    weights, _ = shares(data.programs, belief.log_mean)
+    full = dense(prior.covariance)
+    gain = full @ weights.T @ np.linalg.inv(weights @ full @ weights.T + noise_covariance(data, misfit))
+    by_formula = full - gain @ weights @ full
+    np.testing.assert_allclose(dense(belief.covariance), by_formula, atol=1e-11 * full.max())
+    asked, log_time = shares(programs[count:], belief.log_mean)
+    told = predictive(belief, programs[count:], misfit)
+    np.testing.assert_allclose(told.log_time, log_time, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.square(told.device_deviation), np.einsum("nd,de,ne->n", asked, by_formula, asked), rtol=1e-9
+    )
+    of_both = device_variances([prior, belief], programs[count:])
+    np.testing.assert_allclose(of_both[1], np.square(told.device_deviation), rtol=1e-9)
+    np.testing.assert_allclose(of_both[0], np.square(predictive(prior, programs[count:], misfit).device_deviation))
+    # Measured again: what is left of D directions is taken from what the first left.
+    more = measured(programs[count:], times[count:], kernels=kernels[count:])
+    again = posterior(belief, more, misfit)
+    weights, _ = shares(more.programs, again.log_mean)
+    gain = by_formula @ weights.T @ np.linalg.inv(weights @ by_formula @ weights.T + noise_covariance(more, misfit))
+    np.testing.assert_allclose(
+        dense(again.covariance), by_formula - gain @ weights @ by_formula, atol=1e-11 * full.max()
+    )
+    assert len(again.covariance.taken) <= 30
+
+
 def test_more_measurements_recover_the_device_and_narrow_the_interval():
     rng, log_vector, programs = random_device(2)
     times = np.exp(shares(programs, log_vector)[1] + 0.02 * rng.standard_normal(200))
-    prior = DeviceBelief(log_mean=log_vector + rng.normal(0, 0.7, 8), covariance=0.5 * np.eye(8))
+    prior = DeviceBelief(log_mean=log_vector + rng.normal(0, 0.7, 8), covariance=Covariance.of(np.full(8, 0.5)))
     misfit = Misfit(launch=0.0, kernel=0.0, noise=0.02)
     errors, widths = [], []
     for count in (0, 3, 30):
@@ -105,16 +138,18 @@ def test_more_measurements_recover_the_device_and_narrow_the_interval():
 
 
 def test_vectors_stay_positive_whatever_was_measured():
-    prior = DeviceBelief(log_mean=np.zeros(3), covariance=np.eye(3))
+    prior = DeviceBelief(log_mean=np.zeros(3), covariance=Covariance.of(np.ones(3)))
     belief = posterior(prior, measured(np.eye(3), [1e-6, 1e6, 1.0]), Misfit(launch=0.1, kernel=0, noise=0))
     assert (belief.vector > 0).all() and belief.vector[1] > 1e3 > 1e-3 > belief.vector[0]
 
 
 def test_two_launches_of_a_kernel_say_less_than_launches_of_two_kernels():
-    prior = DeviceBelief(log_mean=np.zeros(1), covariance=np.eye(1))
+    prior = DeviceBelief(log_mean=np.zeros(1), covariance=Covariance.of(np.ones(1)))
     misfit = Misfit(launch=0.1, kernel=0.5, noise=0.0)
     same, different = (
-        posterior(prior, measured([[1.0], [1.0]], [2.0, 2.0], kernels=kernels), misfit).covariance[0, 0]
+        posterior(prior, measured([[1.0], [1.0]], [2.0, 2.0], kernels=kernels), misfit).covariance.variance(
+            np.ones((1, 1))
+        )[0]
         for kernels in (("a", "a"), ("a", "b"))
     )
     # Precision of the mean of two: 1 / (0.25 + 0.01 / 2) and 2 / 0.26, beside the prior's 1.
@@ -123,7 +158,7 @@ def test_two_launches_of_a_kernel_say_less_than_launches_of_two_kernels():
 
 
 def test_no_measurement_leaves_the_belief():
-    prior = DeviceBelief(log_mean=np.zeros(2), covariance=np.eye(2))
+    prior = DeviceBelief(log_mean=np.zeros(2), covariance=Covariance.of(np.ones(2)))
     assert posterior(prior, measured(np.zeros((0, 2)), []), EXACT) is prior
 
 
@@ -134,76 +169,22 @@ def test_a_new_device_departs_as_the_known_ones_do():
     belief = table_prior(np.array([2.0, 3.0]), starts * np.exp(departures), starts, common=0.2, own=0.2)
     shift = departures[:, 0].sum() / 44
     np.testing.assert_allclose(belief.log_mean, np.log([2.0, 3.0]) + shift)
-    correlation = belief.covariance[0, 1] / belief.covariance[0, 0]
+    covariance = dense(belief.covariance)
+    correlation = covariance[0, 1] / covariance[0, 0]
     assert 0.6 < correlation < 1.0
     by_hand = ((departures[:, 0] - shift) ** 2).sum() / 44 + 4 / 44 * (0.04 + 0.04 + shift**2)
-    assert belief.covariance[0, 0] == pytest.approx(by_hand)
+    assert covariance[0, 0] == pytest.approx(by_hand)
 
 
 def test_without_known_devices_the_prior_is_the_default():
     belief = table_prior(np.ones(2), np.zeros((0, 2)), np.zeros((0, 2)), common=0.3, own=0.4)
-    np.testing.assert_allclose(belief.covariance, [[0.25, 0.09], [0.09, 0.25]])
+    np.testing.assert_allclose(dense(belief.covariance), [[0.25, 0.09], [0.09, 0.25]])
 
 
 def test_evidence_is_the_density_of_the_times():
-    prior = DeviceBelief(log_mean=np.zeros(1), covariance=np.array([[0.25]]))
+    prior = DeviceBelief(log_mean=np.zeros(1), covariance=Covariance.of(np.array([0.25])))
     found = log_evidence(prior, measured([[1.0]], [np.e]), Misfit(launch=0.3, kernel=0.0, noise=0.4))
     assert found == pytest.approx(-0.5 / 0.5 - 0.5 * np.log(2 * np.pi * 0.5))
-
-
-# ---- design -----------------------------------------------------------------------------------------------------
-
-
-def test_the_gain_is_what_the_posterior_loses():
-    rng, log_vector, programs = random_device(4, count=30)
-    misfit = Misfit(launch=0.2, kernel=0.3, noise=0.05)
-    root = rng.normal(0, 0.3, (8, 8))
-    prior = DeviceBelief(log_mean=log_vector, covariance=root @ root.T)
-    kernels = [f"k{row // 3}" for row in range(30)]
-    design = Design(prior, programs, programs[10:], misfit, kernels=kernels)
-    target_mD, times = shares(programs[10:], log_vector)[0], np.exp(shares(programs, log_vector)[1])
-    chosen: list[int] = []
-    for _ in range(20):
-        gains, before = design.gains(), design.mean_variance
-        chosen.append(design.choose())
-        assert design.mean_variance == pytest.approx(before - gains[chosen[-1]])
-        # The times are as predicted, so the posterior stays where the shares were taken.
-        rows = measured(programs[chosen], times[chosen], kernels=[kernels[row] for row in chosen])
-        left = posterior(prior, rows, misfit).covariance
-        assert design.mean_variance == pytest.approx(np.einsum("md,de,me->m", target_mD, left, target_mD).mean())
-    assert len(set(chosen)) == 20
-
-
-def test_chosen_launches_beat_random_ones():
-    _, log_vector, programs = random_device(5, dim=12, count=300)
-    prior = DeviceBelief(log_mean=log_vector, covariance=0.5 * np.eye(12))
-    misfit = Misfit(launch=0.1, kernel=0.0, noise=0.02)
-    kernels = [str(row) for row in range(300)]
-    active = Design(prior, programs, programs, misfit, kernels=kernels)
-    for _ in range(6):
-        active.choose()
-    left = []
-    for seed in range(20):
-        chance = Design(prior, programs, programs, misfit, kernels=kernels)
-        for row in np.random.default_rng(seed).permutation(300)[:6]:
-            chance.measure(int(row))
-        left.append(chance.mean_variance)
-    assert active.mean_variance < min(left)
-
-
-def test_a_pool_is_random_and_four_times_what_is_chosen():
-    pool = random_pool(100, 5, seed=1)
-    assert len(pool) == len(set(pool.tolist())) == 20 and pool.max() < 100
-    assert pool.tolist() != random_pool(100, 5, seed=2).tolist()
-    assert random_pool(7, 5, seed=1).tolist() == list(range(7))
-
-
-def test_cost_counts():
-    prior = DeviceBelief(log_mean=np.zeros(2), covariance=np.diag([1.0, 0.9]))
-    costs = np.array([10.0, 1.0])
-    arguments = (prior, np.eye(2), np.eye(2), Misfit(launch=0.1, kernel=0.0, noise=0.0))
-    assert Design(*arguments, kernels=["a", "b"]).choose() == 0
-    assert Design(*arguments, kernels=["a", "b"], costs=costs).choose() == 1
 
 
 # ---- the same kernel elsewhere ----------------------------------------------------------------------------------
@@ -231,15 +212,15 @@ def test_impossible_times_are_refused(time):
 
 
 def test_what_does_not_fit_is_refused():
-    prior = DeviceBelief(log_mean=np.zeros(2), covariance=np.eye(2))
+    prior = DeviceBelief(log_mean=np.zeros(2), covariance=Covariance.of(np.ones(2)))
     with pytest.raises(ModelError, match="do not match a device vector of 2"):
         posterior(prior, measured([[1.0]], [1.0]), EXACT)
     with pytest.raises(ModelError, match="not all 0"):
         shares(np.zeros((1, 2)), np.zeros(2))
     with pytest.raises(ModelError, match="do not match"):
-        DeviceBelief(log_mean=np.zeros(2), covariance=np.eye(3))
+        DeviceBelief(log_mean=np.zeros(2), covariance=Covariance.of(np.ones(3)))
     with pytest.raises(ModelError, match="not finite"):
-        DeviceBelief(log_mean=np.array([np.nan]), covariance=np.eye(1))
+        DeviceBelief(log_mean=np.array([np.nan]), covariance=Covariance.of(np.ones(1)))
     with pytest.raises(ModelError, match="no measurement is exact"):
         Misfit(launch=0.0, kernel=0.1, noise=0.0)
     with pytest.raises(ModelError, match="positive vectors"):
@@ -250,14 +231,6 @@ def test_what_does_not_fit_is_refused():
         measured([[1.0]], [1.0], deviation=-1.0)
     with pytest.raises(ModelError, match="do not belong together"):
         measured([[1.0]], [1.0], kernels=["a", "b"])
-    with pytest.raises(ModelError, match="cost of a candidate"):
-        Design(prior, np.eye(2), np.eye(2), EXACT, kernels=["a", "b"], costs=np.zeros(2))
-    with pytest.raises(ModelError, match="as many kernels"):
-        Design(prior, np.eye(2), np.eye(2), EXACT, kernels=["a"])
-    one = Design(prior, np.eye(2)[:1], np.eye(2), EXACT, kernels=["a"])
-    one.choose()
-    with pytest.raises(ModelError, match="chosen already"):
-        one.choose()
     with pytest.raises(ModelError, match="do not match"):
         corrected_program(np.ones(2), np.zeros((1, 3)), np.ones(1), np.ones(1), common=1.0, own=1.0)
     with pytest.raises(ModelError, match="deviations must be positive"):

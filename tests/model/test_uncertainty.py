@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from perfvec.errors import ModelError
+from perfvec.model.covariance import Covariance
 from perfvec.model.posterior import DeviceBelief, Measurements, Misfit, shares, table_prior
 from perfvec.model.uncertainty import Footing, PriorSpread, TypeMisfit, Uncertainty, assumed_uncertainty, fit_spread
 
@@ -47,7 +48,7 @@ def some_uncertainty():
 
 
 def test_interval_by_hand():
-    belief = DeviceBelief(log_mean=np.log([2.0]), covariance=np.array([[0.75]]))
+    belief = DeviceBelief(log_mean=np.log([2.0]), covariance=Covariance.of(np.array([0.75])))
     interval = some_uncertainty().interval(belief, np.array([[3.0]]), GPU, 0.8)
     deviation = np.sqrt(0.75 + 0.09 + 0.16)  # 1
     assert interval.time_s[0] == pytest.approx(6.0)
@@ -56,7 +57,7 @@ def test_interval_by_hand():
 
 
 def test_the_time_is_in_its_interval_even_where_all_scores_are_on_one_side():
-    belief = DeviceBelief(log_mean=np.log([2.0]), covariance=np.zeros((1, 1)))
+    belief = DeviceBelief(log_mean=np.log([2.0]), covariance=Covariance.of(np.zeros(1)))
     misfit = TypeMisfit(known=Misfit(launch=0.3, kernel=0, noise=0), new=Misfit(launch=0.3, kernel=0, noise=0))
     known = Uncertainty(
         spread=PriorSpread(common=0.1, own=0.1), misfit={"gpu": misfit}, scores={GPU: np.linspace(1, 2, 50)}
@@ -80,7 +81,7 @@ def test_expected_error_grows_with_the_variance():
 
 def test_assumed_scores_are_normal():
     known = assumed_uncertainty()
-    belief = DeviceBelief(log_mean=np.zeros(1), covariance=np.zeros((1, 1)))
+    belief = DeviceBelief(log_mean=np.zeros(1), covariance=Covariance.of(np.zeros(1)))
     interval = known.interval(belief, np.ones((1, 1)), GPU, 0.8)
     deviation = np.sqrt(known.misfit_of("gpu").new.variance)
     ends = np.log([interval.low_s[0], interval.high_s[0]]) / deviation
