@@ -3,12 +3,14 @@
 Each worker takes jobs (launches of one kernel), compiles their programs, makes their contents and brings these to
 the device. Then it asks for a turn, in which the device is its own. So compilers and data cost no time of the device,
 no two kernels share it, and a launch that crashes or hangs its process costs that launch alone. On a CPU device the
-workers would take the cores that are measured: there all prepare, then all measure, one after another.
+workers would take the cores that are measured: there they work in rounds, in which all prepare for a while, each as
+much as it can, then all measure, one after another.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import multiprocessing
 import os
 import tempfile
@@ -60,8 +62,15 @@ REASONS: tuple[tuple[type[PerfVecError], str], ...] = (
 UNEXPECTED = "another error"
 
 CAMPAIGN_PROTOCOL = Protocol(min_repeats=2, max_repeats=40, warm_up_s=0.1)
-# What the repeats of a launch may take: the times of a GPU repeat better.
-GPU_BUDGET_S, CPU_BUDGET_S = 0.006, 0.02
+CPU_PROTOCOL = replace(CAMPAIGN_PROTOCOL, min_repeats=3)
+# Wall time that the repeats of a launch may take.
+BUDGET_S = 0.006
+# How long all prepare on a CPU, of the time that is left at most a share: measuring that takes about twice as long.
+ROUND_S = 12.0
+_ROUND_SHARE = 1 / 3
+# What a worker may hold for a round.
+_MOST_ROUND_BYTES = 2 << 30
+_CONTEXT = multiprocessing.get_context("spawn")  # a forked OpenCL driver does not work
 _POLL_S = 0.05
 _JOIN_S = 10.0
 _MOST_FRUITLESS = 3
@@ -93,7 +102,7 @@ class CampaignPlan:
         protocol: When a time counts as measured.
         budget_s: Wall time that the repeats of a launch may take.
         deadline_s: `time.time()` after which no launch is begun.
-        is_in_rounds: No worker prepares while another measures.
+        is_in_rounds: No worker prepares while another measures; what was prepared is held on the device.
         host_bytes: Memory of the host that a worker may fill with contents.
         device_bytes: Memory of the device that a worker may keep.
         cache_folder: Where drivers may keep what they compiled.
@@ -149,6 +158,7 @@ class Message:
         kind: It is ready for a turn; begins a launch; has an outcome; its turn is over; it wants a job; cannot work.
         row: Of the launch.
         outcome: Of the launch.
+        num_held: Launches that are prepared and wait for a turn.
         busy_s: Time in the turn in which the device ran launches.
         spent_s: What the worker spent since its last turn, by what it did.
         cause: Why it cannot work.
@@ -157,12 +167,13 @@ class Message:
     kind: Kind
     row: int = -1
     outcome: Outcome | None = None
+    num_held: int = 0
     busy_s: float = 0.0
     spent_s: Mapping[str, float] = field(default_factory=dict)
     cause: str = ""
 
 
-# What a worker is told: a job, that it may go on, or that there is no more.
+# What a worker is told: a job, that it may go on, or that there is no job now.
 Order: TypeAlias = "Job | bool | None"
 
 
@@ -197,10 +208,10 @@ def run_campaign(
         jobs: What to time; no row twice.
         device: Where.
         total_budget_s: Wall time after which no launch is begun; over 0.
-        on_outcome: Called with each row and its outcome, in this process.
+        on_outcome: Called with each row and its outcome, in this process; on a CPU when nothing is being measured.
         num_workers: Processes that prepare; one a core unless given.
-        budget_s: Wall time that the repeats of a launch may take; by the type of device unless given.
-        protocol: When a time counts as measured; `CAMPAIGN_PROTOCOL` unless given.
+        budget_s: Wall time that the repeats of a launch may take; `BUDGET_S` unless given.
+        protocol: When a time counts as measured; `CAMPAIGN_PROTOCOL` unless given, on a CPU `CPU_PROTOCOL`.
         silence_s: How long a worker may prepare one launch.
 
     Raises:
@@ -209,21 +220,22 @@ def run_campaign(
     """
     is_cpu = device.type == "cpu"
     workers = _num_cores() if num_workers is None else num_workers
-    budget = (CPU_BUDGET_S if is_cpu else GPU_BUDGET_S) if budget_s is None else budget_s
+    budget = BUDGET_S if budget_s is None else budget_s
     if min(total_budget_s, workers, budget, silence_s) <= 0:
         raise ConfigError(
             f"total_budget_s={total_budget_s}, num_workers={workers}, budget_s={budget}, silence_s={silence_s}; "
             "allowed are numbers over 0"
         )
+    most_bytes = _MOST_ROUND_BYTES if is_cpu else 1 << 62
     with tempfile.TemporaryDirectory(prefix="perfvec-", ignore_cleanup_errors=True) as folder:
         plan = CampaignPlan(
             device=device,
-            protocol=protocol or CAMPAIGN_PROTOCOL,
+            protocol=protocol or (CPU_PROTOCOL if is_cpu else CAMPAIGN_PROTOCOL),
             budget_s=budget,
             deadline_s=time.time() + total_budget_s,
             is_in_rounds=is_cpu,
-            host_bytes=_host_memory() // (4 * workers),
-            device_bytes=device.memory_bytes // (4 * workers),
+            host_bytes=min(_host_memory() // (4 * workers), most_bytes),
+            device_bytes=min(device.memory_bytes // (4 * workers), most_bytes),
             cache_folder=folder,
         )
         return _Crew(jobs, plan, workers, on_outcome, silence_s).run()
@@ -253,8 +265,8 @@ class _Worker:
         connection: To it.
         running_since: `time.monotonic()` at which its kernel began; 0 while none runs.
         state: What it does; it starts by opening the device.
-        left: Rows of its job without an outcome.
-        job: Its job.
+        left: Its rows without an outcome, and whose they are.
+        num_held: Launches that it has prepared, when it asked for a job.
         begun: The launch in its hands, or -1.
         heard_s: When it was last heard.
     """
@@ -263,8 +275,8 @@ class _Worker:
     connection: Connection
     running_since: Any
     state: State = "preparing"
-    left: dict[int, None] = field(default_factory=dict)
-    job: Job | None = None
+    left: dict[int, Job] = field(default_factory=dict)
+    num_held: int = 0
     begun: int = -1
     heard_s: float = field(default_factory=time.monotonic)
 
@@ -292,16 +304,23 @@ class _Crew:
         self._worker_s: defaultdict[str, float] = defaultdict(float)
         self._num_measured = self._num_restarts = self._num_fruitless = 0
         self._busy_s = self._turn_s = self._turn_began_s = 0.0
+        # Of a round: whether its turns are being taken, until when all prepare, and what is to be told when it is over.
+        self._has_turns = False
+        self._round_ends_s = _CONTEXT.Value("d", math.inf, lock=False)
+        self._untold: list[tuple[int, Outcome]] = []
 
     def run(self) -> CampaignReport:
         """Work until all is done or the time is up."""
         begun = time.perf_counter()
-        with self._dismissing():
-            while self._goes_on():
-                self._staff()
-                self._direct()
-                self._listen()
-                self._watch()
+        try:
+            with self._dismissing():
+                while self._goes_on():
+                    self._staff()
+                    self._direct()
+                    self._listen()
+                    self._watch()
+        finally:
+            self._tell_outcomes()
         num_failed = sum(self._failures.values())
         return CampaignReport(
             num_measured=self._num_measured,
@@ -328,15 +347,16 @@ class _Crew:
     def _staff(self) -> None:
         wanted = min(self._num_workers, len(self._workers) + len(self._jobs))
         while len(self._workers) < wanted and not self._is_late():
-            self._workers.append(_hire(self._plan))
+            self._workers.append(_hire(self._plan, self._round_ends_s))
 
     def _direct(self) -> None:
         """Give the device to one that waits for it, and work to those that have none."""
         if self._is_late():
             return
-        states = Counter(worker.state for worker in self._workers)
-        may_measure = not states["measuring"] and not (self._plan.is_in_rounds and states["preparing"])
-        may_prepare = not self._plan.is_in_rounds or not states["measuring"] + states["waiting"]
+        states: Counter[State] = Counter(worker.state for worker in self._workers)
+        may_prepare, may_measure = True, not states["measuring"]
+        if self._plan.is_in_rounds:
+            may_prepare, may_measure = self._direct_round(states)
         for worker in list(self._workers):
             if worker.state == "waiting" and may_measure:
                 self._turn_began_s = time.perf_counter()
@@ -345,9 +365,23 @@ class _Crew:
             elif worker.state == "resting" and may_prepare:
                 self._tell(worker, True, "preparing")
             elif worker.state == "idle" and may_prepare and self._jobs:
-                worker.job = self._jobs.popleft()
-                worker.left = dict.fromkeys(worker.job.rows)
-                self._tell(worker, worker.job, "preparing")
+                job = self._jobs.popleft()
+                worker.left.update(dict.fromkeys(job.rows, job))
+                self._tell(worker, job, "preparing")
+            elif worker.state == "idle" and worker.num_held:
+                self._tell(worker, None, "preparing")
+
+    def _direct_round(self, states: Counter[State]) -> tuple[bool, bool]:
+        """Whether workers may prepare, and one may measure."""
+        if self._has_turns and not states["measuring"] + states["waiting"]:
+            self._has_turns = False
+            self._tell_outcomes()
+            left_s = self._plan.deadline_s - time.time()
+            self._round_ends_s.value = time.monotonic() + min(ROUND_S, _ROUND_SHARE * left_s)
+        elif not self._has_turns:
+            wants_job = any(worker.state == "idle" and (worker.num_held or self._jobs) for worker in self._workers)
+            self._has_turns = states["waiting"] > 0 and not states["preparing"] and not wants_job
+        return not self._has_turns, self._has_turns and not states["measuring"] + states["preparing"]
 
     def _tell(self, worker: _Worker, order: Order, state: State) -> None:
         worker.state, worker.heard_s = state, time.monotonic()
@@ -382,7 +416,7 @@ class _Crew:
             for what, spent_s in message.spent_s.items():
                 self._worker_s[what] += spent_s
         elif message.kind == "idle":
-            worker.state, worker.job = "idle", None
+            worker.state, worker.num_held = "idle", message.num_held
         elif message.kind == "broken":
             raise OpenCLError(message.cause)
 
@@ -395,7 +429,14 @@ class _Crew:
         else:
             self._failures[reason_of(outcome)] += 1
             logger.info("launch %d failed on %s: %s", row, outcome.device, outcome.reason)
-        self._on_outcome(row, outcome)
+        self._untold.append((row, outcome))
+        if not self._plan.is_in_rounds:
+            self._tell_outcomes()
+
+    def _tell_outcomes(self) -> None:
+        untold, self._untold = self._untold, []
+        for row, outcome in untold:
+            self._on_outcome(row, outcome)
 
     def _turn_ends(self) -> None:
         self._turn_s += time.perf_counter() - self._turn_began_s
@@ -433,8 +474,11 @@ class _Crew:
                 f"measuring on {self._plan.device.name} gave up: workers end without measuring anything ({cause}). "
                 "Measure one launch with perfvec measure to see the error, or choose another device."
             )
-        if worker.job is not None and worker.left:
-            self._jobs.appendleft(replace(worker.job, rows=tuple(worker.left)))
+        rows_by_job: defaultdict[int, list[int]] = defaultdict(list)
+        for row, job in worker.left.items():
+            rows_by_job[id(job)].append(row)
+        jobs = {id(job): job for job in worker.left.values()}
+        self._jobs.extendleft(replace(jobs[key], rows=tuple(rows)) for key, rows in rows_by_job.items())
 
     @contextmanager
     def _dismissing(self) -> Iterator[None]:
@@ -449,13 +493,12 @@ class _Crew:
                 worker.connection.close()
 
 
-def _hire(plan: CampaignPlan) -> _Worker:
+def _hire(plan: CampaignPlan, round_ends_s: Any) -> _Worker:
     from perfvec.arch.campaign_worker import work
 
-    context = multiprocessing.get_context("spawn")  # a forked OpenCL driver does not work
-    here, there = context.Pipe()
-    running_since = context.Value("d", 0.0, lock=False)
-    process = context.Process(target=work, args=(there, running_since, plan), daemon=True)
+    here, there = _CONTEXT.Pipe()
+    running_since = _CONTEXT.Value("d", 0.0, lock=False)
+    process = _CONTEXT.Process(target=work, args=(there, running_since, round_ends_s, plan), daemon=True)
     process.start()
     there.close()
     return _Worker(process=process, connection=here, running_since=running_since)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from perfvec.arch.measure import Outcome
     from perfvec.arch.replay import HostBuffer
+    from perfvec.arch.session import HeldLaunch
     from perfvec.launch import Launch
 
 # Most launches of a turn: what is lost if the campaign ends before it.
@@ -33,14 +34,16 @@ class _Prepared:
     row: int
     launch: Launch
     contents: Mapping[int, HostBuffer]
+    held: HeldLaunch | None = None
 
 
-def work(connection: Connection, running_since: Any, plan: CampaignPlan) -> None:
+def work(connection: Connection, running_since: Any, round_ends_s: Any, plan: CampaignPlan) -> None:
     """Take jobs until there are no more, or nobody gives any.
 
     Args:
         connection: To the campaign.
         running_since: Gets the time at which a kernel began, and 0 when it has ended.
+        round_ends_s: Has the time after which no further launch is prepared for this turn.
         plan: How to measure.
     """
     # Drivers keep what they compiled on disk, where processes wait for each other; read when OpenCL is first asked.
@@ -49,7 +52,7 @@ def work(connection: Connection, running_since: Any, plan: CampaignPlan) -> None
     os.environ["POCL_CACHE_DIR"] = plan.cache_folder
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # the campaign is over
         try:
-            worker = _Worker(connection, running_since, plan)
+            worker = _Worker(connection, running_since, round_ends_s, plan)
         except PerfVecError as error:
             connection.send(Message(kind="broken", cause=str(error)))
             return
@@ -58,11 +61,12 @@ def work(connection: Connection, running_since: Any, plan: CampaignPlan) -> None
 
 @final
 class _Worker:
-    def __init__(self, connection: Connection, running_since: Any, plan: CampaignPlan) -> None:
+    def __init__(self, connection: Connection, running_since: Any, round_ends_s: Any, plan: CampaignPlan) -> None:
         def on_run(is_running: bool) -> None:
             running_since.value = time.monotonic() if is_running else 0.0
 
         self._connection = connection
+        self._round_ends_s = round_ends_s
         self._plan = plan
         self._session = Session(plan.device, plan.protocol, is_warm=False, on_run=on_run)
         self._cache = ContentCache(plan.host_bytes // 2)
@@ -72,15 +76,37 @@ class _Worker:
     def serve(self) -> None:
         """Warm the device up, then do jobs."""
         self._in_turn(self._session.warm_up)
-        while True:
-            self._connection.send(Message(kind="idle"))
+        ready: list[_Prepared] = []
+        while not self._is_lost:  # whatever comes next needs another process
+            self._connection.send(Message(kind="idle", num_held=len(ready)))
             job = self._connection.recv()
-            if not isinstance(job, Job):
-                return
-            for prepared in self._prepared(job):
-                self._in_turn(lambda prepared=prepared: self._measure(prepared))
-                if self._is_lost:  # whatever comes next needs another process
-                    return
+            for row, make in self._launches(job) if isinstance(job, Job) else ():
+                prepared = self._prepare(row, make)
+                if prepared is not None:
+                    ready.append(prepared)
+                if ready and self._is_full(ready):
+                    self._take_turn(ready)
+                    if self._is_lost:
+                        return
+            if ready and not (self._plan.is_in_rounds and isinstance(job, Job)):
+                self._take_turn(ready)
+
+    def _is_full(self, ready: list[_Prepared]) -> bool:
+        """Whether no more should be prepared for this turn."""
+        if time.monotonic() > self._round_ends_s.value:
+            return True
+        if not self._plan.is_in_rounds and len(ready) >= _TURN_LAUNCHES:
+            return True
+        blocks = {id(_base(held.block)): _base(held.block).nbytes for item in ready for held in item.contents.values()}
+        held_bytes = sum(item.held.num_bytes for item in ready if item.held is not None)
+        return sum(blocks.values()) > self._plan.host_bytes // 2 or held_bytes > self._plan.device_bytes
+
+    def _take_turn(self, ready: list[_Prepared]) -> None:
+        """Measure what is ready, and let go of it."""
+        self._in_turn(lambda: self._measure(ready))
+        ready.clear()
+        if self._plan.is_in_rounds and not self._is_lost:
+            self._session.free_unused(self._plan.device_bytes // 2)
 
     def _in_turn(self, action: Callable[[], None]) -> None:
         """Do something while the device is ours."""
@@ -105,27 +131,16 @@ class _Worker:
 
     # ---- preparing ----------------------------------------------------------------------------------------------
 
-    def _prepared(self, job: Job) -> Iterator[list[_Prepared]]:
-        """Launches whose programs are compiled and whose contents are made, as many as a turn takes."""
-        ready: list[_Prepared] = []
-        blocks: dict[int, int] = {}
-        for row, make in self._launches(job):
-            self._connection.send(Message(kind="begin", row=row))
-            try:
-                launch = make()
-                contents = self._prepare(launch)
-            except Exception as error:  # whatever is wrong with one launch, the others are still wanted
-                self._tell(row, self._failed(error))
-                continue
-            ready.append(_Prepared(row=row, launch=launch, contents=contents))
-            blocks.update((id(_base(held.block)), _base(held.block).nbytes) for held in contents.values())
-            if len(ready) >= _TURN_LAUNCHES or sum(blocks.values()) > self._plan.host_bytes // 2:
-                self._connection.send(Message(kind="begin"))
-                yield ready
-                ready, blocks = [], {}
+    def _prepare(self, row: int, make: Callable[[], Launch]) -> _Prepared | None:
+        """A launch whose program is compiled and whose contents are made; None where that failed."""
+        self._connection.send(Message(kind="begin", row=row))
+        try:
+            prepared = self._made_ready(row, make())
+        except Exception as error:  # whatever is wrong with one launch, the others are still wanted
+            self._tell(row, self._failed(error))
+            return None
         self._connection.send(Message(kind="begin"))
-        if ready:
-            yield ready
+        return prepared
 
     def _launches(self, job: Job) -> Iterator[tuple[int, Callable[[], Launch]]]:
         try:
@@ -140,18 +155,19 @@ class _Worker:
             return
         yield from ((row, lambda launch=launch: launch) for row, launch in zip(job.rows, launches, strict=True))
 
-    def _prepare(self, launch: Launch) -> Mapping[int, HostBuffer]:
+    def _made_ready(self, row: int, launch: Launch) -> _Prepared:
         self._session.check_memory(launch)
         with self._spending("compiling"):
             self._session.compile(launch)
         with self._spending("contents"):
             contents = self._cache.contents(launch)
-            if not self._plan.is_in_rounds:  # the memory of a CPU is the host's
+            if not self._plan.is_in_rounds:
                 self._session.stage(contents, most_bytes=self._plan.device_bytes // 2)
-        if self._plan.is_in_rounds:
-            with self._spending("compiling"):  # PoCL does it when a kernel first runs
-                self._session.rehearse(launch, contents)
-        return contents
+                return _Prepared(row=row, launch=launch, contents=contents)
+            held = self._session.hold(launch, contents)
+        with self._spending("compiling"):
+            self._session.rehearse(launch, contents, held)
+        return _Prepared(row=row, launch=launch, contents=contents, held=held)
 
     # ---- measuring ----------------------------------------------------------------------------------------------
 
@@ -163,7 +179,7 @@ class _Worker:
             self._connection.send(Message(kind="begin", row=item.row))
             try:
                 outcome: Outcome = self._session.measure(
-                    item.launch, item.contents, budget_s=self._plan.budget_s, is_awake=True
+                    item.launch, item.contents, budget_s=self._plan.budget_s, is_awake=True, held=item.held
                 )
             except Exception as error:
                 outcome = self._failed(error)
@@ -171,7 +187,8 @@ class _Worker:
             self._is_lost = isinstance(outcome, FailedLaunch) and not self._session.is_alive()
             if self._is_lost:
                 return
-            self._session.free_unused(self._plan.device_bytes // 2)
+            if not self._plan.is_in_rounds:
+                self._session.free_unused(self._plan.device_bytes // 2)
 
     def _tell(self, row: int, outcome: Outcome) -> None:
         self._connection.send(Message(kind="outcome", row=row, outcome=outcome))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import cast, final
@@ -50,13 +51,18 @@ __kernel void perfvec_filler(__global int *out, int rounds) {
 }
 
 __kernel void perfvec_differs(__global const uchar *a, __global const uchar *b, ulong num_bytes,
-                              __global int *flags, int index) {
-  size_t stride = get_global_size(0);
+                              ulong next_item, ulong next_word, __global int *flags, int index) {
   ulong num_words = num_bytes / 4;
-  for (ulong i = get_global_id(0); i < num_words; i += stride)
-    if (((__global const uint *)a)[i] != ((__global const uint *)b)[i]) flags[index] = 1;
-  for (ulong i = 4 * num_words + get_global_id(0); i < num_bytes; i += stride)
-    if (a[i] != b[i]) flags[index] = 1;
+  ulong first = get_global_id(0) * next_item;
+  ulong end = next_word == 1 ? min(first + next_item, num_words) : num_words;
+  for (ulong i = first; i < end; i += next_word)
+    if (((__global const uint *)a)[i] != ((__global const uint *)b)[i]) {
+      flags[index] = 1;
+      return;
+    }
+  if (get_global_id(0) == 0)
+    for (ulong i = 4 * num_words; i < num_bytes; ++i)
+      if (a[i] != b[i]) flags[index] = 1;
 }
 """
 _MAX_PROGRAMS = 256
@@ -68,6 +74,10 @@ _OVERHEAD_REPEATS = 51
 _AWAKE_RATIO = 1.1
 # Buffers and their untouched copies must both fit.
 _USABLE_MEMORY = 0.9
+# Parts of a buffer that are compared by themselves on a CPU, a core.
+_PARTS_PER_UNIT = 8
+# PoCL compiles a kernel anew for each local size, and once more where a dimension has this many work-items.
+_POCL_LARGE_GRID = 65_535
 
 
 @final
@@ -79,6 +89,7 @@ class Protocol:
         precision: Half width of the median's confidence interval ÷ median at which repeating ends.
         confidence: Probability of that interval.
         min_repeats: Repeats before which no budget ends it.
+        long_s: Of a run over this two repeats are enough.
         max_repeats: Repeats at which it ends in any case.
         watchdog_s: A run over this is not repeated.
         warm_up_s: How long a new session keeps the device busy before the first launch.
@@ -89,6 +100,7 @@ class Protocol:
     precision: float = 0.02
     confidence: float = 0.95
     min_repeats: int = 1
+    long_s: float = 0.02
     max_repeats: int = 200
     watchdog_s: float = 2.0
     warm_up_s: float = 0.3
@@ -105,9 +117,35 @@ class Protocol:
                 f"min_repeats={self.min_repeats}, max_repeats={self.max_repeats}; allowed are 1 to "
                 f"{MAX_REPEATS_STORED}, the least first"
             )
-        for name in ("watchdog_s", "warm_up_s", "filler_s", "wake_s"):
+        for name in ("long_s", "watchdog_s", "warm_up_s", "filler_s", "wake_s"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ConfigError(f"{name}={getattr(self, name)}; allowed are finite times over 0")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLaunch:
+    """A launch's contents on the device.
+
+    Attributes:
+        buffers: By the argument's position.
+        pristine: Untouched copies of those that the kernel may change.
+        num_bytes: Device memory of both.
+    """
+
+    buffers: dict[int, DeviceMemory]
+    pristine: dict[int, DeviceBuffer]
+    num_bytes: int
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KnownKernel:
+    """A kernel, the positions of arguments that it only reads, and for which NDRanges its code is compiled."""
+
+    kernel: cl.Kernel
+    read_only: frozenset[int]
+    compiled: set[tuple[object, ...]]
 
 
 @final
@@ -197,7 +235,7 @@ class Session:
             self._queue = cl.CommandQueue(self._context, properties=cl.command_queue_properties.PROFILING_ENABLE)
             self._pool = MemoryPool(ImmediateAllocator(self._queue))
             self._staged: OrderedDict[str, tuple[int, DeviceBuffer]] = OrderedDict()
-            self._kernels: OrderedDict[tuple[object, ...], tuple[cl.Kernel, frozenset[int]]] = OrderedDict()
+            self._kernels: OrderedDict[tuple[object, ...], _KnownKernel] = OrderedDict()
             self._kernels_lock = threading.Lock()
             self.programs = ProgramCache(self._context)
             tools = build_program(self._context, _TOOLS, source_name="perfvec's measuring kernels")
@@ -252,17 +290,15 @@ class Session:
         with explained(self._doing(launch)):
             self._kernel(launch)
 
-    def _kernel(self, launch: Launch) -> tuple[cl.Kernel, frozenset[int]]:
-        """The launch's kernel, and the positions of arguments that it only reads; kept, since pyopencl looks into a
-        cache on disk for every kernel that it makes.
-        """
+    def _kernel(self, launch: Launch) -> _KnownKernel:
+        """The launch's kernel; kept, since pyopencl looks into a cache on disk for every kernel that it makes."""
         key = (launch.source, launch.build_options, launch.kernel_name)
         program = self.programs.get(launch)  # threads build programs beside each other
         with self._kernels_lock:
             if key not in self._kernels:
                 kernel = make_kernel(program, launch)
                 read_only = frozenset(place for place in range(kernel.num_args) if is_read_only(kernel, place))
-                self._kernels[key] = kernel, read_only
+                self._kernels[key] = _KnownKernel(kernel=kernel, read_only=read_only, compiled=set())
                 if len(self._kernels) > _MAX_PROGRAMS:
                     self._kernels.popitem(last=False)
             self._kernels.move_to_end(key)
@@ -283,30 +319,81 @@ class Session:
             for held in contents.values():
                 num_bytes = held.block.nbytes
                 if held.key and self._staged.get(held.key, (0, None))[0] < num_bytes <= most_bytes:
-                    if held.key in self._staged:
-                        self._staged.pop(held.key)[1].release()
+                    self._staged.pop(held.key, None)  # launches that are held may still have it
                     buffer = self._allocate(num_bytes)
                     self._staged[held.key] = (num_bytes, buffer)
                     cl.enqueue_copy(self._queue, buffer, held.block)
             while sum(size for size, _ in self._staged.values()) > most_bytes:
-                self._staged.popitem(last=False)[1][1].release()
+                self._staged.popitem(last=False)
 
     def free_unused(self, most_bytes: int) -> None:
         """Give memory back to the device that nothing uses, where it is more than so much."""
         if self._pool.managed_bytes - self._pool.active_bytes > most_bytes:
             self._pool.free_held()
 
-    def rehearse(self, launch: Launch, contents: Mapping[int, HostBuffer]) -> None:
-        """Run a launch once, so that nothing is left to be compiled when it is timed.
+    def hold(self, launch: Launch, contents: Mapping[int, HostBuffer]) -> HeldLaunch:
+        """Bring a launch's contents to the device, with untouched copies of what its kernel may change. What it only
+        reads, and is there already (`stage`), is not copied. The memory is free again when nobody has the result.
+
+        Raises:
+            SourceError: The source does not compile.
+            KernelNotFoundError: It has no such kernel.
+            DeviceMemoryError: The device is full.
+            OpenCLError: The device failed.
+        """
+        with explained(self._doing(launch)):
+            read_only = self._kernel(launch).read_only
+            buffers: dict[int, DeviceMemory] = {}
+            pristine: dict[int, DeviceBuffer] = {}
+            num_bytes = 0
+            for position, held in contents.items():
+                whole = self._whole(held, buffers.values()) if position in read_only else None
+                buffers[position] = self._filled(held) if whole is None else whole
+                num_bytes += held.num_bytes if whole is None else 0
+            for position, held in contents.items():
+                if position not in read_only:
+                    pristine[position] = self._allocate(held.num_bytes)
+                    copy_out(self._queue, pristine[position], buffers[position], held)
+                    num_bytes += held.num_bytes
+            return HeldLaunch(buffers=buffers, pristine=pristine, num_bytes=num_bytes)
+
+    def rehearse(self, launch: Launch, contents: Mapping[int, HostBuffer], held: HeldLaunch) -> None:
+        """Run a few work-groups, so that nothing is left to be compiled when the launch is timed.
+
+        Drivers of CPUs compile a kernel when it first runs with a local size. What has been compiled is not run again.
+
+        Args:
+            launch: The launch.
+            contents: Of its buffers.
+            held: The same on the device; they are as before when this ends.
 
         Raises:
             PerfVecError: As `measure`.
         """
-        with explained(self._doing(launch)), self._bound(launch, contents) as (kernel, _, _):
-            self._run(kernel, launch)
+        known = self._kernel(launch)
+        is_large = max(launch.global_size) >= _POCL_LARGE_GRID
+        key = (launch.local_size, any(launch.global_offset), is_large)
+        if key in known.compiled:
+            return
+        with explained(self._doing(launch)):
+            bind(known.kernel, launch, held.buffers)
+            few = list(launch.local_size)
+            if is_large:
+                longest = launch.global_size.index(max(launch.global_size))
+                few[longest] *= math.ceil(_POCL_LARGE_GRID / few[longest])
+            self._run(known.kernel, replace(launch, global_size=tuple(few)))
+            self._restore(held.buffers, held.pristine, contents)
+            self._queue.finish()
+        known.compiled.add(key)
 
     def measure(
-        self, launch: Launch, contents: Mapping[int, HostBuffer], *, budget_s: float, is_awake: bool = False
+        self,
+        launch: Launch,
+        contents: Mapping[int, HostBuffer],
+        *,
+        budget_s: float,
+        is_awake: bool = False,
+        held: HeldLaunch | None = None,
     ) -> MeasuredTime:
         """Time a launch.
 
@@ -320,6 +407,7 @@ class Session:
             contents: Of its buffers, from `perfvec.arch.replay.host_buffers`.
             budget_s: Wall time that the repeats may take.
             is_awake: The device was kept busy until now.
+            held: The contents on the device, where they were brought there ahead of time.
 
         Raises:
             SourceError: The source does not compile.
@@ -332,7 +420,7 @@ class Session:
         self.check_memory(launch)
         with (
             explained(self._doing(launch)),
-            self._bound(launch, contents) as (kernel, buffers, pristine),
+            self._bound(launch, contents, held) as (kernel, buffers, pristine),
         ):
             if not is_awake:
                 self.wake()
@@ -386,32 +474,15 @@ class Session:
 
     @contextmanager
     def _bound(
-        self, launch: Launch, contents: Mapping[int, HostBuffer]
+        self, launch: Launch, contents: Mapping[int, HostBuffer], held: HeldLaunch | None = None
     ) -> Iterator[tuple[cl.Kernel, dict[int, DeviceMemory], dict[int, DeviceBuffer]]]:
         """A kernel with its arguments; device buffers and images with the contents, and untouched copies of those that
-        the kernel may write. Released at the end. What it only reads, and is here already, is not copied.
+        the kernel may write.
         """
-        buffers: dict[int, DeviceMemory] = {}
-        pristine: dict[int, DeviceBuffer] = {}
-        owned: list[DeviceMemory] = []
-        kernel, read_only = self._kernel(launch)
-        try:
-            for position, held in contents.items():
-                buffer = self._whole(held, buffers.values()) if position in read_only else None
-                if buffer is None:
-                    buffer = self._filled(held)
-                    owned.append(buffer)
-                buffers[position] = buffer
-            bind(kernel, launch, buffers)
-            for position, held in contents.items():
-                if position not in read_only:
-                    pristine[position] = self._allocate(held.num_bytes)
-                    copy_out(self._queue, pristine[position], buffers[position], held)
-            yield kernel, buffers, pristine
-        finally:
-            for buffer in (*owned, *pristine.values()):
-                with suppress(cl.Error):  # a lost context has already let go of it
-                    buffer.release()
+        kernel = self._kernel(launch).kernel
+        held = held or self.hold(launch, contents)
+        bind(kernel, launch, held.buffers)
+        yield kernel, held.buffers, held.pristine
 
     def _forget_unchanged(
         self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, DeviceBuffer], contents: Mapping[int, HostBuffer]
@@ -430,15 +501,26 @@ class Session:
                 texels.append(self._allocate(num_bytes))
                 copy_out(self._queue, texels[-1], buffer, contents[position])
                 buffer = texels[-1]
-            values = (buffer, pristine[position], np.uint64(num_bytes), flag_buffer, np.int32(position))
+            size, local, steps = self._comparing(num_bytes)
+            values = (buffer, pristine[position], num_bytes, *steps, flag_buffer, np.int32(position))
             for place, value in enumerate(values):
-                self._differs.set_arg(place, value)
-            cl.enqueue_nd_range_kernel(self._queue, self._differs, (self._busy_size,), None)
+                self._differs.set_arg(place, np.uint64(value) if isinstance(value, int) else value)
+            cl.enqueue_nd_range_kernel(self._queue, self._differs, (size,), local)
         cl.enqueue_copy(self._queue, flags, flag_buffer)
         for buffer in (flag_buffer, *texels):
             buffer.release()
         for position in [position for position in pristine if not flags[position]]:
             pristine.pop(position).release()
+
+    def _comparing(self, num_bytes: int) -> tuple[int, tuple[int] | None, tuple[int, int]]:
+        """Global and local size to compare buffers with; words between work-items, and from one to the next of an item.
+
+        Neighbours read neighbours on a GPU. On a CPU, which runs one work-item after the other, each reads a part.
+        """
+        if self.device.type != "cpu":
+            return self._busy_size, None, (1, self._busy_size)
+        size = _PARTS_PER_UNIT * self.device.compute_units
+        return size, (1,), (max(1, math.ceil(num_bytes / 4 / size)), 1)
 
     def _restore(
         self,
@@ -468,7 +550,8 @@ class Session:
             times_s.append(self._run(kernel, launch))
             if times_s[-1] > rule.watchdog_s:
                 break
-            if len(times_s) >= rule.min_repeats and time.perf_counter() > deadline:
+            least = min(rule.min_repeats, 2) if times_s[0] > rule.long_s else rule.min_repeats
+            if len(times_s) >= least and time.perf_counter() > deadline:
                 break
             if median_is_known(times_s, precision=rule.precision, confidence=rule.confidence):
                 break
