@@ -338,9 +338,9 @@ class _Crew:
         return time.time() > self._plan.deadline_s
 
     def _goes_on(self) -> bool:
-        if self._is_late():
-            return any(worker.state == "measuring" for worker in self._workers)
-        return bool(self._jobs) or any(worker.left for worker in self._workers)
+        if any(worker.state == "measuring" for worker in self._workers):
+            return True
+        return not self._is_late() and (bool(self._jobs) or any(worker.left for worker in self._workers))
 
     # ---- directing ----------------------------------------------------------------------------------------------
 

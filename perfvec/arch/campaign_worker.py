@@ -7,8 +7,10 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
 
 from perfvec.arch.campaign import CampaignPlan, Job, Message
 from perfvec.arch.contents import ContentCache
@@ -26,11 +28,14 @@ if TYPE_CHECKING:
 
 # Most launches of a turn: what is lost if the campaign ends before it.
 _TURN_LAUNCHES = 64
+_NO_BLOCK = np.empty(0, np.uint8)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
+    """A launch that waits for its turn; of contents that are held on the device only the sizes are kept."""
+
     row: int
     launch: Launch
     contents: Mapping[int, HostBuffer]
@@ -95,11 +100,10 @@ class _Worker:
         """Whether no more should be prepared for this turn."""
         if time.monotonic() > self._round_ends_s.value:
             return True
-        if not self._plan.is_in_rounds and len(ready) >= _TURN_LAUNCHES:
-            return True
+        if self._plan.is_in_rounds:
+            return sum(item.held.num_bytes for item in ready if item.held is not None) > self._plan.device_bytes
         blocks = {id(_base(held.block)): _base(held.block).nbytes for item in ready for held in item.contents.values()}
-        held_bytes = sum(item.held.num_bytes for item in ready if item.held is not None)
-        return sum(blocks.values()) > self._plan.host_bytes // 2 or held_bytes > self._plan.device_bytes
+        return len(ready) >= _TURN_LAUNCHES or sum(blocks.values()) > self._plan.host_bytes // 2
 
     def _take_turn(self, ready: list[_Prepared]) -> None:
         """Measure what is ready, and let go of it."""
@@ -167,7 +171,8 @@ class _Worker:
             held = self._session.hold(launch, contents)
         with self._spending("compiling"):
             self._session.rehearse(launch, contents, held)
-        return _Prepared(row=row, launch=launch, contents=contents, held=held)
+        sizes = {place: replace(buffer, block=_NO_BLOCK) for place, buffer in contents.items()}
+        return _Prepared(row=row, launch=launch, contents=sizes, held=held)
 
     # ---- measuring ----------------------------------------------------------------------------------------------
 
