@@ -87,6 +87,51 @@ def test_several_workers_share_the_jobs():
     assert len({outcome.launch_overhead_s for outcome in heard.values() if isinstance(outcome, MeasuredTime)}) <= 2
 
 
+def test_on_a_cpu_jobs_are_prepared_until_a_round_ends_and_then_all_are_measured(monkeypatch):
+    """Six jobs take two workers three rounds if each ends its round with its job, else one."""
+    launches = [increment(64 * number) for number in range(1, 13)]
+    ends: list[float] = []
+    direct = campaign._Crew._direct_round
+
+    def heard(crew, states):
+        result = direct(crew, states)
+        ends.append(crew._round_ends_s.value)
+        return result
+
+    monkeypatch.setattr(campaign._Crew, "_direct_round", heard)
+    rows: list[int] = []
+
+    def keep(row: int, outcome: Outcome) -> None:
+        assert isinstance(outcome, MeasuredTime), outcome
+        rows.append(row)
+
+    report = run_campaign(
+        jobs_of(launches, 2), live_pocl(), total_budget_s=200.0, on_outcome=keep, num_workers=2, protocol=QUICK
+    )  # fmt: skip
+    assert sorted(rows) == list(range(12))
+    assert len(set(ends)) == 2  # before the warm-up, and one round
+    assert report.num_left == 0
+    rows.clear()
+    ends.clear()
+    monkeypatch.setattr(campaign, "ROUND_S", 1e-3)
+    report = run_campaign(
+        jobs_of(launches, 2), live_pocl(), total_budget_s=200.0, on_outcome=keep, num_workers=2, protocol=QUICK
+    )  # fmt: skip
+    assert sorted(rows) == list(range(12))
+    assert len(set(ends)) >= 7  # a launch each a round
+
+
+def test_a_crash_costs_one_of_the_launches_that_a_worker_holds():
+    launches = [increment(64), increment(128), increment(256), CRASHING, increment(512)]
+    heard: dict[int, Outcome] = {}
+    report = run_campaign(
+        jobs_of(launches, 2), live_pocl(), total_budget_s=200.0, on_outcome=heard.__setitem__, num_workers=1,
+        protocol=QUICK,
+    )  # fmt: skip
+    assert report.failures == {CRASHES: 1}
+    assert sorted(row for row, outcome in heard.items() if isinstance(outcome, MeasuredTime)) == [0, 1, 2, 4]
+
+
 def test_what_the_budget_leaves_out_is_counted():
     report = run_campaign(
         jobs_of([increment(64), increment(128)]), live_pocl(), total_budget_s=1e-6, on_outcome=lambda *_: None,

@@ -112,6 +112,53 @@ def test_what_a_kernel_only_reads_and_is_there_already_is_not_copied(session: Se
     assert session.measure(launch, contents, budget_s=0.01).kernel_time_s > 0
 
 
+def test_a_rehearsal_compiles_once_for_a_local_size_and_changes_nothing(session: Session, monkeypatch):
+    sizes: list[tuple[int, ...]] = []
+    run = session._run
+
+    def heard(kernel: cl.Kernel, launch: Launch) -> float:
+        sizes.append(launch.global_size)
+        return run(kernel, launch)
+
+    monkeypatch.setattr(session, "_run", heard)
+    small, large = increment(4096), increment(1 << 17)
+    other = dataclasses.replace(small, local_size=(32,))
+    for launch in (small, small, large, other, large):
+        contents = host_buffers(launch)
+        held = session.hold(launch, contents)
+        assert held.num_bytes == 2 * (2 * 4 * launch.global_size[0] + 5) - 4 * launch.global_size[0]
+        session.rehearse(launch, contents, held)
+        for position, buffer in held.buffers.items():
+            after = download(session._queue, buffer, contents[position])
+            assert (after == np.resize(contents[position].block, after.size)).all()
+        assert session.measure(launch, contents, budget_s=0.001, held=held).kernel_time_s > 0
+    rehearsed = [size for size in sizes if size not in {(4096,), (1 << 17,)}]
+    assert rehearsed == [(64,), (65536,), (32,)]
+
+
+@pytest.mark.parametrize("place", [0, 12345, 99_999, 100_002])
+def test_a_change_anywhere_is_found(session: Session, place: int, monkeypatch):
+    source = "kernel void k(global uchar* a, ulong place) { a[place] = 1; }"
+    launch = make_launch(source, "buffer:uint8:100003:constant(0)", f"uint64:{place}", global_size=32)
+    contents = host_buffers(launch)
+    for kind in ("cpu", "gpu"):
+        monkeypatch.setattr(session, "device", dataclasses.replace(session.device, type=kind))
+        with session._bound(launch, contents) as (kernel, buffers, pristine):
+            session._forget_unchanged(buffers, dict(pristine), contents)
+            event_time_s(enqueue(session._queue, kernel, launch))
+            session._forget_unchanged(buffers, pristine, contents)
+            assert set(pristine) == {0}
+
+
+def test_of_long_runs_two_are_enough(session: Session, monkeypatch):
+    launch = increment()
+    contents = host_buffers(launch)
+    monkeypatch.setattr(session, "protocol", dataclasses.replace(QUICK, min_repeats=5, precision=1e-9))
+    assert session.measure(launch, contents, budget_s=1e-9).num_repeats == 5
+    monkeypatch.setattr(session, "protocol", dataclasses.replace(QUICK, min_repeats=5, precision=1e-9, long_s=1e-9))
+    assert session.measure(launch, contents, budget_s=1e-9).num_repeats == 2
+
+
 def test_changed_images_are_put_back(session: Session):
     launch = make_launch(
         """kernel void k(read_only image2d_t a, write_only image2d_t b, sampler_t s) {
@@ -226,6 +273,7 @@ def test_one_build_for_all_who_want_it(monkeypatch):
         ({"precision": 0.0}, "precision=0.0, confidence=0.95; allowed are fractions"),
         ({"confidence": 95.0}, "confidence=95.0"),
         ({"max_repeats": 0}, "max_repeats=0; allowed are 1 to 65535"),
+        ({"long_s": 0.0}, "long_s=0.0; allowed are finite times over 0"),
         ({"watchdog_s": math.inf}, "watchdog_s=inf; allowed are finite times over 0"),
     ],
 )
