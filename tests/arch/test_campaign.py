@@ -105,9 +105,10 @@ def test_on_a_cpu_jobs_are_prepared_until_a_round_ends_and_then_all_are_measured
         assert isinstance(outcome, MeasuredTime), outcome
         rows.append(row)
 
+    monkeypatch.setattr(campaign, "ROUND_S", 1e3)
     report = run_campaign(
-        jobs_of(launches, 2), live_pocl(), total_budget_s=200.0, on_outcome=keep, num_workers=2, protocol=QUICK
-    )  # fmt: skip
+        jobs_of(launches, 2), live_pocl(), total_budget_s=1e4, on_outcome=keep, num_workers=2, protocol=QUICK
+    )
     assert sorted(rows) == list(range(12))
     assert len(set(ends)) == 2  # before the warm-up, and one round
     assert report.num_left == 0
