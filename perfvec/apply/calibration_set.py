@@ -49,6 +49,7 @@ class CalibrationSet:
         uncertainty: What the model does not know.
         familiarity: What the model's training launches look like.
         model_digest: `file_digest` of the model's file.
+        kernels: `suite/kernel` of each launch; from the names.
     """
 
     names: tuple[str, ...]
@@ -58,15 +59,12 @@ class CalibrationSet:
     uncertainty: Uncertainty
     familiarity: Familiarity
     model_digest: str
+    kernels: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _row: Mapping[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", tuple("/".join(name.split("/")[:2]) for name in self.names))
         object.__setattr__(self, "_row", {digest: row for row, digest in enumerate(self.digests)})
-
-    @property
-    def kernels(self) -> tuple[str, ...]:
-        """`suite/kernel` of each launch."""
-        return tuple("/".join(name.split("/")[:2]) for name in self.names)
 
     def row(self, digest: str) -> int | None:
         """Where a launch is; None where the set does not have it."""
