@@ -424,9 +424,9 @@ class Session:
         ):
             if not is_awake:
                 self.wake()
-            times_s = [self._run(kernel, launch)]
+            forget = partial(self._forget_unchanged, buffers, pristine, contents)
+            times_s = [self._run(kernel, launch, forget if pristine else None)]
             if times_s[0] <= self.protocol.watchdog_s:
-                self._forget_unchanged(buffers, pristine, contents)
                 restore = partial(self._restore, buffers, pristine, contents) if pristine else None
                 kept = times_s if self.protocol.min_repeats > 1 and times_s[0] > budget_s else []
                 times_s = self._repeat(kernel, launch, restore, budget_s, kept)
@@ -445,10 +445,15 @@ class Session:
     def _doing(self, launch: Launch) -> str:
         return f"measuring kernel {launch.kernel_name!r} of {launch.source_name} on {self.device.name}"
 
-    def _run(self, kernel: cl.Kernel, launch: Launch) -> float:
+    def _run(self, kernel: cl.Kernel, launch: Launch, then: Callable[[], None] | None = None) -> float:
+        """Time of one run, s; what `then` puts into the queue behind it has ended, too."""
         self._on_run(True)
         try:
-            time_s = event_time_s(enqueue(self._queue, kernel, launch))
+            event = enqueue(self._queue, kernel, launch)
+            if then is not None:
+                then()
+                self._queue.finish()
+            time_s = event_time_s(event)
         finally:
             self._on_run(False)
         self.busy_s += time_s
@@ -488,8 +493,6 @@ class Session:
         self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, DeviceBuffer], contents: Mapping[int, HostBuffer]
     ) -> None:
         """Drop the copies of buffers that the kernel left as they were: they need not be put back."""
-        if not pristine:
-            return
         flags = np.zeros(max(pristine) + 1, np.int32)
         flag_buffer = self._allocate(flags.nbytes)
         cl.enqueue_fill_buffer(self._queue, flag_buffer, flags[:1], 0, flags.nbytes)  # pyright: ignore[reportArgumentType]
@@ -542,20 +545,30 @@ class Session:
         rule = self.protocol
         deadline = time.perf_counter() + budget_s
         times_s = list(kept)
+        is_restored = restore is None
         while len(times_s) < rule.max_repeats:
-            if restore is not None:
+            if restore is not None and not is_restored:
                 restore()
                 # A copy queued just before the kernel would hide a part of the launch overhead.
                 self._queue.finish()
-            times_s.append(self._run(kernel, launch))
+            # One queued behind the kernel saves waiting twice; where no other run is likely, it would be for nothing.
+            expected_s = times_s[-1] if times_s else 0.0
+            is_last = self._is_enough(times_s, 1) and time.perf_counter() + expected_s > deadline
+            times_s.append(self._run(kernel, launch, None if is_last else restore))
+            is_restored = restore is None or not is_last
             if times_s[-1] > rule.watchdog_s:
                 break
-            least = min(rule.min_repeats, 2) if times_s[0] > rule.long_s else rule.min_repeats
-            if len(times_s) >= least and time.perf_counter() > deadline:
+            if self._is_enough(times_s) and time.perf_counter() > deadline:
                 break
             if median_is_known(times_s, precision=rule.precision, confidence=rule.confidence):
                 break
         return times_s
+
+    def _is_enough(self, times_s: Sequence[float], more: int = 0) -> bool:
+        """Whether so many times, and some more, may be all."""
+        rule = self.protocol
+        is_long = len(times_s) > 0 and times_s[0] > rule.long_s
+        return len(times_s) + more >= (min(rule.min_repeats, 2) if is_long else rule.min_repeats)
 
     # ---- keeping the device awake -------------------------------------------------------------------------------
 
