@@ -333,6 +333,7 @@ def corpus_build(options: CorpusBuildOptions, output: Output) -> None:
             options.output,
             num_kernels=options.generated,
             launches_per_kernel=options.launches,
+            programs_per_kernel=options.programs,
             seed=options.seed,
             device_names=_flat(options.devices),
             on_progress=on_progress,

@@ -53,6 +53,7 @@ def build(
     *,
     num_kernels: int,
     launches_per_kernel: int,
+    programs_per_kernel: int,
     seed: int,
     device_names: Sequence[str],
     on_progress: OnProgress = silent,
@@ -63,6 +64,7 @@ def build(
         path: The file.
         num_kernels: Kernels.
         launches_per_kernel: Launches of each for each device.
+        programs_per_kernel: Most programs of these.
         seed: The same seed gives the same corpus.
         device_names: Devices that sizes are chosen for, as `perfvec devices` names them.
         on_progress: Told how far it is.
@@ -81,7 +83,12 @@ def build(
         raise ConfigError(f"devices {', '.join(names)}: each may be given once")
     start = time.perf_counter()
     corpus = build_corpus(
-        num_kernels, devices, launches_per_kernel=launches_per_kernel, seed=seed, on_built=on_progress
+        num_kernels,
+        devices,
+        launches_per_kernel=launches_per_kernel,
+        programs_per_kernel=programs_per_kernel,
+        seed=seed,
+        on_built=on_progress,
     )
     on_progress("writing", 0, 0)
     corpus.save(path)

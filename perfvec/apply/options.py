@@ -387,6 +387,9 @@ class CorpusBuildOptions:
     launches: Annotated[int, _option(metavar="N", hint=None)] = 8
     """Launches of each kernel for each device."""
 
+    programs: Annotated[int, _option(metavar="N", hint=None)] = 8
+    """Most programs of these: build options, and on CPUs local sizes."""
+
     seed: Annotated[int, _option(metavar="S", hint=None)] = 0
     """The same seed gives the same corpus."""
 

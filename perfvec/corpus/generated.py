@@ -39,6 +39,8 @@ _CARDS_TRIED = 8
 # Launches that would take longer, by a rough estimate, are not made.
 _LONGEST_S = {"gpu": 0.1, "accelerator": 0.1, "cpu": 0.03}
 _KEPT_KERNELS = 64
+# Programs of a kernel for a device: more would be versions of one loop, which cost a compiler as much as new kernels.
+PROGRAMS_PER_KERNEL = 8
 _LOCAL_SIZES = 2  # of a kernel that is built for each; so many that are multiples of the sub-group width, so many not
 
 
@@ -219,6 +221,7 @@ def build_corpus(
     devices: Sequence[Device],
     *,
     launches_per_kernel: int = 8,
+    programs_per_kernel: int = PROGRAMS_PER_KERNEL,
     seed: int = 0,
     on_built: OnBuilt = lambda _what, _done, _total: None,
 ) -> Corpus:
@@ -228,13 +231,18 @@ def build_corpus(
         num_kernels: Kernels.
         devices: What the launches are meant for; each kernel has launches for each.
         launches_per_kernel: Launches of a kernel for a device.
+        programs_per_kernel: Most programs of these: build options, and local sizes where they are compiled in.
         seed: The same seed gives the same corpus.
         on_built: Told how many kernels are ready.
 
     Raises:
         ConfigError: A number is not allowed.
     """
-    for name, value in (("kernels", num_kernels), ("launches of a kernel", launches_per_kernel)):
+    for name, value in (
+        ("kernels", num_kernels),
+        ("launches of a kernel", launches_per_kernel),
+        ("programs of a kernel", programs_per_kernel),
+    ):
         if not 1 <= value < SEED_STRIDE:
             raise ConfigError(f"{value} {name}; allowed are 1 to {SEED_STRIDE - 1}")
     if not 0 <= seed < 1 << 39 or not devices:
@@ -247,7 +255,9 @@ def build_corpus(
         made = [
             recipe
             for row, (device, cards) in enumerate(zip(devices, decks, strict=True))
-            for recipe in _launches(draw, kernel, len(kernel_seeds), device, row, cards, launches_per_kernel)
+            for recipe in _launches(
+                draw, kernel, len(kernel_seeds), device, row, cards, launches_per_kernel, programs_per_kernel
+            )
         ]
         if not made:  # too large for every device
             continue
@@ -272,6 +282,7 @@ def _launches(
     row: int,
     cards: list[tuple[Fill, bool]],
     count: int,
+    most_programs: int,
 ) -> list[LaunchRecipe]:
     """Launches of a kernel for a device, as the cards say; cards that do not suit the kernel stay for others."""
     made: dict[tuple[object, ...], LaunchRecipe] = {}
@@ -279,27 +290,40 @@ def _launches(
     local_sizes: dict[bool, list[tuple[int, ...]]] | None = None
     if {"L", "LX", "LY"} & set(kernel.macros) or device.type == "cpu":
         local_sizes = {True: [], False: []}
+    macros = [place for place, size in enumerate(kernel.sizes) if size.kind == "macro"]
+
+    def program(recipe: LaunchRecipe) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        local_size = () if local_sizes is None else recipe.ndrange.local_size
+        return local_size, tuple(recipe.sizes[place] for place in macros)
+
+    programs: dict[tuple[tuple[int, ...], tuple[int, ...]], bool] = {}  # and whose local size is a multiple
     refused: list[tuple[Fill, bool]] = []
     while cards and len(made) < count and len(refused) < _CARDS_TRIED:
         card = cards.pop()
         known = [] if local_sizes is None else local_sizes[card[1]]
         local = known if len(known) >= _LOCAL_SIZES else ()
-        recipe = draw_recipe(draw, kernel, device, card, local_sizes=local, kernel_row=number, device_row=row)
+        built_in: dict[str, int] = {}
+        if len(programs) >= most_programs:
+            fitting = [key for key, is_multiple in programs.items() if local_sizes is None or is_multiple == card[1]]
+            if not fitting:
+                refused.append(card)
+                continue
+            local_size, values = draw.choice(fitting)
+            local = local if local_sizes is None else [local_size]
+            built_in = {kernel.sizes[place].name: value for place, value in zip(macros, values, strict=True)}
+        recipe = draw_recipe(
+            draw, kernel, device, card, local_sizes=local, macros=built_in, kernel_row=number, device_row=row
+        )
         if recipe is None or (recipe.ndrange, recipe.sizes) in made:
             refused.append(card)
         else:
             made[recipe.ndrange, recipe.sizes] = recipe
+            programs.setdefault(program(recipe), card[1])
             if recipe.ndrange.local_size not in known:
                 known.append(recipe.ndrange.local_size)
     cards.extend(refused)
     for place, card in enumerate(refused):  # to the bottom, so that the next kernel does not begin with them
         cards[len(cards) - 1 - place], cards[place] = cards[place], card
-    macros = [place for place, size in enumerate(kernel.sizes) if size.kind == "macro"]
-
-    def program(recipe: LaunchRecipe) -> tuple[tuple[int, ...], list[int]]:
-        local_size = () if local_sizes is None else recipe.ndrange.local_size
-        return local_size, [recipe.sizes[place] for place in macros]
-
     return sorted(made.values(), key=program)
 
 
@@ -310,6 +334,7 @@ def draw_recipe(
     card: tuple[Fill, bool],
     *,
     local_sizes: Sequence[tuple[int, ...]] = (),
+    macros: Mapping[str, int] | None = None,
     target_s: float | None = None,
     kernel_row: int = 0,
     device_row: int = 0,
@@ -322,6 +347,7 @@ def draw_recipe(
         device: What it is for.
         card: What it shall do to the device, and whether its local size shall be a multiple of the sub-group width.
         local_sizes: Local sizes to choose from; a new one where there are none.
+        macros: Sizes that a program has built in, if it shall be one that there is.
         target_s: Estimated time to aim at; drawn, and not too short, where it is None.
         kernel_row: `LaunchRecipe.kernel`.
         device_row: `LaunchRecipe.device`.
@@ -334,7 +360,8 @@ def draw_recipe(
         ndrange = sample_ndrange(
             draw, device, demands_of(kernel), fill, is_multiple=is_multiple, local_sizes=local_sizes
         )
-        sizes = choose_sizes(draw, kernel, ndrange, device, target_s=target_s or draw_target_s(draw, device))
+        aim_s = target_s or draw_target_s(draw, device)
+        sizes = choose_sizes(draw, kernel, ndrange, device, target_s=aim_s, macros=macros)
         if sizes is None:
             continue
         names = kernel.names(ndrange.global_size, ndrange.local_size, sizes)

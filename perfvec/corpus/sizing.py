@@ -49,6 +49,7 @@ def choose_sizes(
     *,
     target_s: float,
     most_bytes: int | None = None,
+    macros: Mapping[str, int] | None = None,
 ) -> dict[str, int] | None:
     """Choose what a launch must choose.
 
@@ -59,6 +60,7 @@ def choose_sizes(
         device: What it is for.
         target_s: About how long it shall take there.
         most_bytes: Most memory of all buffers; by the type of device where it is None.
+        macros: Sizes that are not to be chosen, since a program has them built in.
 
     Returns:
         A number for each of the kernel's sizes, and "slack"; None where even the smallest need more memory.
@@ -71,7 +73,7 @@ def choose_sizes(
 
     def sizes_at(growth: float) -> dict[str, int]:
         grown = {size.name: _grown(size, min(1.0, growth * speed), ndrange) for size, speed in growing}
-        return {**grown, **tables, "slack": slack}
+        return {**grown, **tables, **(macros or {}), "slack": slack}
 
     def fits(growth: float) -> bool:
         names = kernel.names(ndrange.global_size, ndrange.local_size, sizes_at(growth))

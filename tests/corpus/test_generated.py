@@ -60,6 +60,26 @@ def test_launches_of_a_kernel_share_programs():
     assert len(sizes) > 0.95 * len(entries)
 
 
+@pytest.mark.parametrize("name", ["nvidia-h200", "xeon-16core-pocl"])
+def test_a_kernel_has_no_more_programs_than_asked_for(name: str):
+    def programs(most: int) -> tuple[Corpus, Counter[str]]:
+        made = build_corpus(60, [find_device(name)], launches_per_kernel=32, programs_per_kernel=most, seed=3)
+        local_size_counts = find_device(name).type == "cpu"
+        found = {
+            (entry.kernel, entry.launch.build_options, entry.launch.local_size if local_size_counts else ())
+            for entry in made.entries()
+        }
+        return made, Counter(kernel for kernel, *_ in found)
+
+    (few, capped), (many, free) = programs(6), programs(32)
+    assert max(capped.values()) == 6 < max(free.values()) / 3
+    assert len(few) > 0.9 * len(many)  # a kernel is not left with fewer launches for it
+    device = {few.devices[0]: find_device(name)}
+    fills = [Counter(recipe_fill(made, row, device) for row in range(len(made))) for made in (few, many)]
+    for fill, number in fills[1].items():
+        assert fills[0][fill] / len(few) == pytest.approx(number / len(many), abs=0.03)
+
+
 def test_the_same_seed_gives_the_same_corpus(corpus: Corpus):
     devices = [find_device(name) for name in DEVICES]
     assert build_corpus(60, devices, launches_per_kernel=4, seed=9) == corpus
@@ -133,6 +153,8 @@ def test_numbers_that_are_not_allowed():
     with pytest.raises(ConfigError, match="0 launches of a kernel"):
         build_corpus(1, devices, launches_per_kernel=0)
     with pytest.raises(ConfigError, match="seed -1 and 1 devices"):
+        build_corpus(1, devices, programs_per_kernel=0)
+    with pytest.raises(ConfigError, match="seed -1 and"):
         build_corpus(1, devices, seed=-1)
     with pytest.raises(ConfigError, match="seed 0 and 0 devices"):
         build_corpus(1, [])
