@@ -152,9 +152,9 @@ def test_numbers_that_are_not_allowed():
         build_corpus(0, devices)
     with pytest.raises(ConfigError, match="0 launches of a kernel"):
         build_corpus(1, devices, launches_per_kernel=0)
-    with pytest.raises(ConfigError, match="seed -1 and 1 devices"):
+    with pytest.raises(ConfigError, match="0 programs of a kernel"):
         build_corpus(1, devices, programs_per_kernel=0)
-    with pytest.raises(ConfigError, match="seed -1 and"):
+    with pytest.raises(ConfigError, match="seed -1 and 1 devices"):
         build_corpus(1, devices, seed=-1)
     with pytest.raises(ConfigError, match="seed 0 and 0 devices"):
         build_corpus(1, [])
