@@ -39,12 +39,13 @@ def measured_corpus(name: str, *, launches_per_kernel: int = 0) -> tuple[list[Su
         by_kernel[corpus.recipes[row].kernel].append(row)
     entries: list[SuiteLaunch] = []
     records: list[MeasuredTime] = []
+    devices = times.devices
     for rows in by_kernel.values():
         count = min(len(rows), launches_per_kernel or len(rows))
         for row in (rows[place] for place in np.linspace(0, len(rows) - 1, count).round().astype(int)):
             entry = corpus.entry(row)
             entries.append(entry)
-            found = (times.measured(row, device, entry.launch.digest) for device in times.devices)
+            found = (times.measured(row, device, entry.launch.digest) for device in devices)
             records += [time for time in found if time is not None]
     return entries, records
 
