@@ -289,6 +289,7 @@ class _TimeModel:
     def _fitted(self, rows: NDArray[np.int64]) -> Any:
         """Learns what is left of the time after the estimate and the kernel's other launches."""
         from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
         known = self._mean_ratios(rows)
         overall = float(np.mean([mean for mean, _ in known.values()]))
@@ -300,7 +301,9 @@ class _TimeModel:
             ]
         )
         regressor = HistGradientBoostingRegressor(max_iter=200, learning_rate=0.08, random_state=0)
-        return regressor.fit(np.column_stack([self._facts[rows], others]), own - others)
+        # One thread: each step is so short that several mostly wait for each other, ten times as long on busy cores.
+        with threadpool_limits(1, user_api="openmp"):
+            return regressor.fit(np.column_stack([self._facts[rows], others]), own - others)
 
     @staticmethod
     def _log_time(regressor: Any, facts: NDArray[np.float64], ratios: NDArray[np.float64]) -> NDArray[np.float64]:
