@@ -83,9 +83,16 @@ class Covariance:
         """The diagonal of `among`, `(n,)`; what rounding leaves below 0 is 0."""
         own_D, shared_rD, taken_kD = self._parts(rows_nD)
         variance_n = np.einsum("nd,nd,d->n", rows_nD, rows_nD, own_D)
-        variance_n += np.square(rows_nD @ shared_rD.T).sum(axis=1)
-        variance_n -= np.square(rows_nD @ taken_kD.T).sum(axis=1)
+        # One product, for narrow ones take as long as wide ones.
+        square_nR = np.square(rows_nD @ np.concatenate([shared_rD, taken_kD]).T)
+        variance_n += square_nR[:, : len(shared_rD)].sum(axis=1) - square_nR[:, len(shared_rD) :].sum(axis=1)
         return np.maximum(variance_n, 0)
+
+    def mean_variance(self, gram_DD: NDArray[Real]) -> float:
+        """Mean of `variance` over many rows, given the mean of row' row over them, `(D, D)`."""
+        own_D, shared_rD, taken_kD = self._parts(gram_DD)
+        added = np.diag(gram_DD) @ own_D + np.einsum("rd,rd->", shared_rD @ gram_DD, shared_rD)
+        return max(float(added - np.einsum("kd,kd->", taken_kD @ gram_DD, taken_kD)), 0.0)
 
     def _parts(self, rows_nD: NDArray[Real]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         own_D, shared_rD, taken_kD = (

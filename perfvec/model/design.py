@@ -91,8 +91,10 @@ class Design:
         self._prior = belief.covariance
         # In single precision: sums of shares, which are positive, are right to a few parts in a million.
         target_mD = single_shares(targets, belief.log_mean)
-        self._mean_variance = float(self._prior.variance(target_mD).mean(dtype=np.float64))
-        directions_fD = target_directions(target_mD)
+        gram_DD = target_mD.T @ target_mD
+        gram_DD /= len(target_mD)
+        self._mean_variance = self._prior.mean_variance(gram_DD)
+        directions_fD = few_directions(gram_DD)
         self._shares_nD = single_shares(candidates, belief.log_mean)
         # Of a candidate's log time without its noise, its kernel's misfit included: its variance, its covariance with
         # the targets' directions, and, once launches are measured, its row of the Cholesky factor with them.
@@ -141,29 +143,25 @@ class Design:
         self._measured.append(with_row_n)
 
 
-def target_directions(shares_mD: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Few directions F with F'F about the mean of w w' over the targets' shares w.
-
-    The rest of the mean, which is positive semi-definite, has at most 10⁻⁵ of its trace.
+def few_directions(gram_DD: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Few directions F with F'F about a positive semi-definite matrix; what is left out has 10⁻⁵ of its trace.
 
     Args:
-        shares_mD: Shares of the targets, `(m, D)`.
+        gram_DD: The matrix, `(D, D)`; overwritten.
 
     Returns:
         Float32 `(f, D)`, f at most D.
     """
     from scipy.linalg import get_lapack_funcs
 
-    count, dim = shares_mD.shape
-    gram_DD = shares_mD.T @ shares_mD
-    trace = float(np.trace(gram_DD, dtype=np.float64))
-    # The transpose is the same matrix, in LAPACK's order. The factor's rows come in the order of their pivots, what
-    # each takes from the trace is the sum of its squares.
+    dim, trace = len(gram_DD), float(np.trace(gram_DD, dtype=np.float64))
     (pivoted_cholesky,) = get_lapack_funcs(("pstrf",), (gram_DD,))
+    # The transpose is the same matrix, in LAPACK's order. The factor's rows come in the order of their pivots, and what
+    # each takes from the trace is the sum of its squares.
     upper_DD, pivots, rank, _ = pivoted_cholesky(gram_DD.T, tol=_LEFT_OUT * trace / dim, overwrite_a=True)
     upper_fD = np.triu(upper_DD[:rank])
     taken_f = np.cumsum(np.einsum("fd,fd->f", upper_fD, upper_fD), dtype=np.float64)
     kept = min(int(np.searchsorted(taken_f, (1 - _LEFT_OUT) * trace)) + 1, rank)
     directions_fD = np.empty((kept, dim), dtype=np.float32)
-    directions_fD[:, pivots - 1] = upper_fD[:kept] / np.float32(count**0.5)
+    directions_fD[:, pivots - 1] = upper_fD[:kept]
     return directions_fD

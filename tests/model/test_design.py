@@ -5,8 +5,8 @@ import pytest
 
 from perfvec.errors import ModelError
 from perfvec.model.covariance import Covariance
-from perfvec.model.design import Design, random_pool, target_directions
-from perfvec.model.posterior import DeviceBelief, Misfit, posterior, shares, single_shares, table_prior
+from perfvec.model.design import Design, few_directions, random_pool
+from perfvec.model.posterior import DeviceBelief, Misfit, posterior, shares, table_prior
 from tests.model.made_up_devices import measured, random_device
 from tests.naive import dense, design_gains
 
@@ -99,14 +99,14 @@ def test_what_is_left_out_changes_no_choice():
 
 def test_targets_that_are_alike_are_few_directions():
     prior, programs = structured_device(12)
-    weights = single_shares(programs, prior.log_mean)
-    found = target_directions(weights).astype(np.float64)
-    gram = weights.T.astype(np.float64) @ weights / len(weights)
+    weights, _ = shares(programs, prior.log_mean)
+    gram = weights.T @ weights / len(weights)
+    found = few_directions(gram.astype(np.float32)).astype(np.float64)
     rest = np.linalg.eigvalsh(gram - found.T @ found)
     assert len(found) < 120
     assert np.abs(rest).sum() < 2e-5 * np.trace(gram)  # 1e-5 and single precision
     # A single launch is a single direction, as it is.
-    one = target_directions(weights[:1])
+    one = few_directions(np.outer(weights[0], weights[0]).astype(np.float32))
     assert one.shape == (1, 150)
     np.testing.assert_allclose(np.abs(one), weights[:1], rtol=1e-5, atol=1e-9)
 
