@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-
 
 @lru_cache(maxsize=4096)
 def interval_rank(num_samples: int, confidence: float) -> int:
@@ -57,5 +55,19 @@ def median_is_known(times_s: Sequence[float], *, precision: float, confidence: f
 
 def relative_spread(times_s: Sequence[float]) -> float:
     """Interquartile range ÷ median; NaN for a single time, and for a median of 0, of which no spread is known."""
-    low, middle, high = np.percentile(times_s, (25, 50, 75))
-    return float((high - low) / middle) if len(times_s) > 1 and middle > 0 else math.nan
+    ordered = sorted(times_s)
+    low, middle, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+    return (high - low) / middle if len(times_s) > 1 and middle > 0 else math.nan
+
+
+def median(times_s: Sequence[float]) -> float:
+    """The median of one or more times; NumPy's takes 60 microseconds, in which a device waits for the next launch."""
+    return _quantile(sorted(times_s), 0.5)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Between the two nearest, linearly."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])

@@ -19,7 +19,7 @@ import pyopencl as cl
 from pyopencl.tools import ImmediateAllocator, MemoryPool
 
 from perfvec.arch.measured import MAX_REPEATS_STORED, MeasuredTime
-from perfvec.arch.median import median_is_known, relative_spread
+from perfvec.arch.median import median, median_is_known, relative_spread
 from perfvec.arch.opencl import LiveDevice, device_key, open_device
 from perfvec.arch.replay import (
     DeviceBuffer,
@@ -433,7 +433,7 @@ class Session:
         return MeasuredTime(
             digest=launch.digest,
             device=self.key,
-            kernel_time_s=float(np.median(times_s)),
+            kernel_time_s=median(times_s),
             spread=relative_spread(times_s),
             num_repeats=len(times_s),
             min_s=min(times_s),

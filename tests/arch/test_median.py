@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from perfvec.arch.median import interval_rank, median_is_known, relative_spread
+from perfvec.arch.median import interval_rank, median, median_is_known, relative_spread
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,15 @@ def test_known_when_the_interval_is_narrow():
     # One outlier of nine does not matter: the interval goes from the second smallest to the second largest.
     assert median_is_known([1.0] * 8 + [9.0], precision=0.02, confidence=0.95)
     assert not median_is_known([1.0] * 7 + [9.0], precision=0.02, confidence=0.95)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 40])
+def test_median_and_spread_are_numpys(count: int):
+    times_s = np.random.default_rng(count).lognormal(0, 1, count).tolist()
+    low, middle, high = np.percentile(times_s, (25, 50, 75))
+    assert median(times_s) == pytest.approx(middle, rel=1e-14)
+    if count > 1:
+        assert relative_spread(times_s) == pytest.approx((high - low) / middle, rel=1e-12)
 
 
 def test_spread_is_the_interquartile_range():
