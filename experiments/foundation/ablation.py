@@ -1,8 +1,9 @@
 """`python -m experiments.foundation.ablation -o FOLDER`: trainings that differ in one thing each, beside each other.
 
-Features are made first, as many as a time allows: suites, then generated launches, one of each kernel a round. Then
-each variant is a process of its own, forked from one that holds the data. Every variant leaves its model and a line in
-`results.json`: figures on validation families, by which one chooses, on held-out families and on simulated devices.
+Features are made first, as many as a time allows: suites, then generated launches, one of each kernel and corpus a
+round. Then each variant is a process of its own, forked from one that holds the data. Every variant leaves its model
+and a line in `results.json`: figures on validation families, by which one chooses, on held-out families and on
+simulated devices.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import json
 import multiprocessing
 import sys
 import time
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from perfvec.apply.dataset import Dataset, make_dataset
-from perfvec.apply.feature_cache import FeatureCache, fill
+from perfvec.apply.feature_cache import FeatureCache
 from perfvec.apply.simulated import SimulatedDevices
-from perfvec.apply.training import holdout_of, launches_of, load_experiment
+from perfvec.apply.training import fill_features, holdout_of, launches_of, load_experiment
+from perfvec.corpus.generator import SUITE as GENERATED_SUITE
 from perfvec.errors import PerfVecError
 from perfvec.files import whole_file
 from perfvec.program.counts import TOKEN_UNITS
@@ -76,6 +78,7 @@ VARIANTS: dict[str, Variant] = {
     "no timed resources": Variant(is_timed=False),
     "resources alone": Variant(model={"dim": NUM_RESOURCES, "token_gates": 0}),
     "no launch gates": Variant(model={"dim": NUM_RESOURCES + 6 * len(TOKEN_UNITS)}),
+    "straight gates": Variant(model={"straight_gates": True}),
     "dim 2304": Variant(model={"dim": 2304}),
     "window 16": Variant(window=16),
     "window 64": Variant(window=64),
@@ -97,12 +100,9 @@ def say(text: str) -> None:
 def make_features(config: ExperimentConfig, cache: FeatureCache, seconds: float) -> list[SuiteLaunch]:
     """Make features until the time is over; the launches that have some."""
     launches, _ = launches_of(config.data)
-    rounds: defaultdict[str, int] = defaultdict(int)
-    places: list[int] = []
-    for entry in launches:
-        places.append(rounds[entry.kernel] if entry.suite == "generated" else -1)
-        rounds[entry.kernel] += 1
-    ordered = [launches[row] for row in np.argsort(places, kind="stable")]
+    # Launches of a kernel follow each other in a corpus: the first of each is taken first, in every corpus.
+    places = [place for _, same in groupby(launches, key=lambda entry: entry.kernel) for place, _ in enumerate(same)]
+    ordered = [launches[row] for row in np.argsort(np.array(places), kind="stable")]
     begun = time.perf_counter()
     told = [begun]
 
@@ -111,7 +111,7 @@ def make_features(config: ExperimentConfig, cache: FeatureCache, seconds: float)
             told[0] = time.perf_counter()
             say(f"{what} {done} of {total}, {told[0] - begun:.0f} s")
 
-    failures = fill(cache, [(entry.name, entry.launch) for entry in ordered], seconds=seconds, on_progress=tell)
+    failures = fill_features(config.data, cache, ordered, seconds=seconds, on_progress=tell)
     kept = [entry for entry in ordered if entry.launch.digest not in failures and cache.holds(entry.launch.digest)]
     say(f"{len(kept)} of {len(ordered)} launches have features, {time.perf_counter() - begun:.0f} s")
     return kept
@@ -184,7 +184,7 @@ def run_variant(
     train_s = time.perf_counter() - begun
     model.save(out / "model.safetensors")
     model.encoder.to(accelerator(training))
-    suites = np.array([entry.suite != "generated" for entry in dataset.entries])
+    suites = np.array([entry.suite != GENERATED_SUITE for entry in dataset.entries])
     all_rows = np.arange(len(dataset.entries))
     asked = replace(
         dataset, data=replace(dataset.data, launches=tuple(shaped(item, variant) for item in dataset.data.launches))

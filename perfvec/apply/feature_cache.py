@@ -77,11 +77,14 @@ class FeatureCache:
         folder: Where they are, the versions included.
         schema: Columns of the features.
         simulated: Devices whose times by the timing model it keeps, too.
+        some_simulated: So many of those for training are timed for each launch that is made from now on, and no others;
+            0 for all devices.
     """
 
     folder: Path
     schema: FeatureSchema
     simulated: SimulatedDevices | None = None
+    some_simulated: int = 0
 
     @classmethod
     def open(cls, root: str | Path | None = None, *, simulated: SimulatedDevices | None = None) -> FeatureCache:
@@ -121,7 +124,10 @@ class FeatureCache:
             workload = read_workload(trace(launch))
             found: LaunchInput | str = launch_input(workload, name=name)
             if self.simulated is not None:
-                times = times_on(workload, self.simulated.configs)
+                configs = self.simulated.configs
+                chosen = self.simulated.chosen_for(launch.digest, self.some_simulated)
+                times = np.full(len(configs), np.nan)
+                times[chosen] = times_on(workload, [configs[number] for number in chosen])
         except PerfVecError as error:
             found = f"{type(error).__name__}: {error}"
         self.write(launch.digest, found, times)
@@ -163,7 +169,7 @@ class FeatureCache:
         return LaunchInput(schema=self.schema, name=name, **arrays)
 
     def read_times(self, digest: str) -> NDArray[np.float64]:
-        """Times of a launch on the simulated devices, `(M,)`; NaN where it does not fit on one.
+        """Times of a launch on the simulated devices, `(M,)`; NaN where it does not fit on one, or was not timed.
 
         Raises:
             FormatError: The file is missing or damaged, or has none.
@@ -266,7 +272,8 @@ def fill(
         ConfigError: Processes cannot be started.
     """
     lacking = [(name, launch) for name, launch in launches if not cache.holds(launch.digest)]
-    lacking = [launch for some in _by_program(lacking) for launch in some]
+    if math.isinf(seconds):  # else their order says what matters most
+        lacking = [launch for some in _by_program(lacking) for launch in some]
     filling = _Filling(cache=cache, on_progress=on_progress, num_all=len(lacking), ends_at=time.monotonic() + seconds)
     if num_processes == 0:
         for name, launch in lacking:

@@ -11,6 +11,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, final
 
+import numpy as np
+
 from perfvec.arch.device import load_devices
 from perfvec.arch.space import SampledDevice
 from perfvec.arch.space_files import find_space, load_space_split
@@ -63,6 +65,21 @@ class SimulatedDevices:
         """
         chosen = [device for device, own in _all(self.space) if own == part]
         return tuple(chosen[:count] if count else chosen)
+
+    def chosen_for(self, digest: str, count: int = 0) -> list[int]:
+        """Numbers of the devices that a launch is timed on.
+
+        Args:
+            digest: `Launch.digest`, which chooses.
+            count: So many of those for training; 0 for all devices, those held out and the shipped ones included.
+
+        Raises:
+            DeviceError: There is no such space, or it has no split.
+        """
+        if not count:
+            return [device.number for device in self.devices]
+        numbers = np.array([device.number for device in self.part("training")])
+        return sorted(np.random.default_rng(int(digest[:16], 16)).permutation(numbers)[:count].tolist())
 
 
 @functools.cache

@@ -9,6 +9,7 @@
       launches_per_kernel: 8            # of these, at most so many of each kernel; 0 for all
       simulated: gpu-2010-today         # a design space, whose training devices the timing model times launches on
       simulated_devices: 0              # at most so many of them; 0 for all
+      devices_per_generated: 48         # of which a generated launch is timed on so many; 0 for all
     model:                              # fields of perfvec.model.config.ModelConfig
       dim: 1536
     optimiser:                          # the other fields of perfvec.model.config.TrainingConfig
@@ -24,17 +25,18 @@ import json
 import math
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from perfvec.apply.corpus_data import measured_corpus
 from perfvec.apply.dataset import Dataset, make_dataset
 from perfvec.apply.evaluating import EvaluationRow, evaluate_splits
-from perfvec.apply.feature_cache import FeatureCache
+from perfvec.apply.feature_cache import FeatureCache, fill
 from perfvec.apply.simulated import SimulatedDevices
 from perfvec.apply.splits import Holdout, load_holdout
 from perfvec.arch.measured import load_measured
+from perfvec.corpus.generator import SUITE as GENERATED_SUITE
 from perfvec.corpus.suite import load_suites
 from perfvec.errors import ConfigError, ModelError
 from perfvec.files import whole_file
@@ -42,6 +44,8 @@ from perfvec.model.config import TrainingConfig, training_config
 from perfvec.report.progress import OnProgress, silent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from perfvec.arch.measured import MeasuredTable
     from perfvec.corpus.suite import SuiteLaunch
     from perfvec.model.weights import TrainedModel
@@ -67,6 +71,8 @@ class DataConfig:
         simulated: Design space whose devices for training (`archs/spaces/splits`) are trained on, too, and with them
             the shipped GPUs as the timing model has them; "" for none.
         simulated_devices: Most devices of the space; 0 for all.
+        devices_per_generated: Devices of the space that a launch of a corpus is timed on, others for each, where no
+            cache has it yet; 0 for all. Many launches on a few devices say more than few launches on all.
     """
 
     devices: list[str] = field(default_factory=list)
@@ -77,6 +83,7 @@ class DataConfig:
     launches_per_kernel: int = 0
     simulated: str = ""
     simulated_devices: int = 0
+    devices_per_generated: int = 0
 
 
 @final
@@ -188,12 +195,15 @@ def dataset_of(
     """
     launches, measured = launches_of(config)
     space = SimulatedDevices(space=config.simulated) if config.simulated else None
+    store = FeatureCache.open(simulated=space) if cache is None else cache
+    if config.devices_per_generated:
+        fill_features(config, store, launches, num_processes=num_processes, on_progress=on_progress)
     return make_dataset(
         launches,
         measured,
         device_names=config.devices,
         simulated=(*space.part("training", config.simulated_devices), *space.part("shipped")) if space else (),
-        cache=FeatureCache.open(simulated=space) if cache is None else cache,
+        cache=store,
         num_processes=num_processes,
         on_progress=on_progress,
     )
@@ -212,6 +222,37 @@ def launches_of(config: DataConfig) -> tuple[list[SuiteLaunch], MeasuredTable]:
         launches += entries
         measured = measured.merge(times)
     return launches, measured
+
+
+def fill_features(
+    config: DataConfig,
+    cache: FeatureCache,
+    launches: Sequence[SuiteLaunch],
+    *,
+    seconds: float = math.inf,
+    num_processes: int | None = None,
+    on_progress: OnProgress = silent,
+) -> dict[str, str]:
+    """Trace the launches that a cache lacks, in their order, but those of the suites first.
+
+    Args:
+        config: How many devices a generated launch is timed on.
+        cache: Where features are kept.
+        launches: As `launches_of` has them.
+        seconds: Wall time after which no more are begun.
+        num_processes: Processes that trace; None for one a core.
+        on_progress: Hears how many are done.
+
+    Returns:
+        By digest, why launches are still not in the cache.
+    """
+    ends_at = time.monotonic() + seconds
+    failures: dict[str, str] = {}
+    for is_generated, store in ((False, cache), (True, replace(cache, some_simulated=config.devices_per_generated))):
+        named = [(item.name, item.launch) for item in launches if (item.suite == GENERATED_SUITE) is is_generated]
+        left = ends_at - time.monotonic()
+        failures |= fill(store, named, num_processes=num_processes, seconds=left, on_progress=on_progress)
+    return failures
 
 
 def run_training(

@@ -21,6 +21,8 @@ class ModelConfig:
         hidden: Width of the token encoder.
         layers: Its layers.
         launch_hidden: Width of the network that gates the launch's counted resources.
+        straight_gates: Whether these gates see the launch's profile beside the network, too: a gate that compares a
+            time on one archetype with that on another is one weight for each.
         dropout: Share of hidden values that training drops.
     """
 
@@ -30,6 +32,7 @@ class ModelConfig:
     hidden: int = 64
     layers: int = 2
     launch_hidden: int = 64
+    straight_gates: bool = False
     dropout: float = 0.2
 
     def __post_init__(self) -> None:

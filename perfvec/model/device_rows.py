@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 STEPS = 250
 _LEARNING_RATE = 0.1
+# Log ratio beyond which the loss is linear. Smaller than that of a training: with all launches in each step nothing
+# jumps, and what most launches agree on counts, not the few that no row can express.
+_HUBER_DELTA = 0.1
 # Weight of the squares of what departs from the row's start, against the mean loss of a time: with all launches of the
 # suites, and with some hundreds of them.
 _PRIOR_WEIGHT = 1e-7
@@ -117,7 +120,7 @@ def fit_rows(
         optimizer.zero_grad()
         vectors_MD = bank.vectors_of(rows, *moving)
         loss_NM = functional.huber_loss(
-            torch.log(programs @ vectors_MD.T), log_times_NM, reduction="none", delta=model.config.huber_delta
+            torch.log(programs @ vectors_MD.T), log_times_NM, reduction="none", delta=_HUBER_DELTA
         )
         prior = sum((own - start).square().sum() for own, start in zip(moving, starts, strict=True))
         ((loss_NM * share_NM).sum() + prior_weight * prior).backward()

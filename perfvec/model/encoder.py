@@ -54,9 +54,9 @@ class GateHead(nn.Module):
             self.linear.weight.mul_(_GATE_GAIN)
             self.linear.bias.copy_(torch.linspace(-3.0, 1.0, max(num_gates, 1))[torch.randperm(num_gates)])
 
-    def forward(self, hidden_BTH: Tensor) -> Tensor:
-        """Gates of the same leading shape."""
-        return torch.sigmoid(self.linear(hidden_BTH).float())
+    def forward(self, hidden_BTH: Tensor, straight_BTG: Tensor | float = 0.0) -> Tensor:
+        """Gates of the same leading shape; with what is added to the values that they are the sigmoids of."""
+        return torch.sigmoid((self.linear(hidden_BTH) + straight_BTG).float())
 
 
 @final

@@ -112,6 +112,13 @@ class ProgramEncoder(nn.Module):
             if self.layout.num_launch_coordinates
             else None
         )
+        self.straight_gates = (
+            nn.Linear(num_profile, self.layout.num_launch_coordinates, bias=False)
+            if self.launch_gates is not None and config.straight_gates
+            else None
+        )
+        if self.straight_gates is not None:
+            nn.init.zeros_(self.straight_gates.weight)
 
     def forward(self, batch: LaunchBatch, profile_noise: float = 0.0) -> Tensor:
         """Program vectors of a batch.
@@ -150,5 +157,7 @@ class ProgramEncoder(nn.Module):
         """The gated resources of each launch; float64 (N, K · G)."""
         if self.launch_gates is None:
             return batch.resources_NK[:, :0]
-        gates_NKG = self.launch_gates(profile_NC).double().unflatten(-1, (NUM_RESOURCES, -1))
+        straight = 0.0 if self.straight_gates is None else self.straight_gates(profile_NC)
+        gates_NG = self.launch_gates[-1](self.launch_gates[:-1](profile_NC), straight)
+        gates_NKG = gates_NG.double().unflatten(-1, (NUM_RESOURCES, -1))
         return (gates_NKG * batch.resources_NK[..., None]).flatten(-2)

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 FORMAT = "perfvec-model"
 FORMAT_VERSION = 3
 _SECONDS = "seconds_per_unit"
+# Data sheets are kept in single precision: two that differ by less are one.
+_SAME_SECONDS = 1e-6
+# Kept in half precision, hundreds of thousands of logarithms and weights: a device's price of a coordinate stays within
+# a thousandth or two, and no two are off alike.
+_LARGE = ("bank.own_counted", "bank.own_learned", "bank.mix_map", "encoder.straight_gates.weight")
 # How far a device departs from its simulated twin, in log, as a whole and in each coordinate. Chosen on validation
 # families on the H200: the wider, the more do five or ten launches lead away from a start that is near already.
 TWIN_SPREAD = 0.2
@@ -110,7 +115,7 @@ class TrainedModel:
         for table in (self.further_twins, self.devices):
             if table is not None:
                 off_MK = np.abs(table.seconds_per_unit - seconds_per_unit)
-                is_same = (off_MK <= 1e-9 * np.abs(seconds_per_unit)).all(axis=1)
+                is_same = (off_MK <= _SAME_SECONDS * np.abs(seconds_per_unit)).all(axis=1)
                 twins = np.flatnonzero(is_same & (np.array(table.kinds) == "simulated"))
                 if len(twins):
                     return table.vectors[twins[0]]
@@ -206,7 +211,8 @@ class TrainedModel:
 
         tensors = {f"encoder.{name}": tensor for name, tensor in self.encoder.state_dict().items()}
         tensors |= {f"bank.{name}": tensor for name, tensor in self.bank.state_dict().items()}
-        tensors[_SECONDS] = torch.from_numpy(self.seconds_per_unit)
+        tensors = {name: tensor.half() if name in _LARGE else tensor for name, tensor in tensors.items()}
+        tensors[_SECONDS] = torch.from_numpy(self.seconds_per_unit.astype(np.float32))
         metadata = {
             "format": FORMAT,
             "format_version": str(FORMAT_VERSION),
@@ -236,7 +242,7 @@ class TrainedModel:
             )
             config = training_config(json.loads(metadata["config"]), where=str(path))
             names = {name: tuple(json.loads(metadata[name])) for name in _NAME_LISTS}
-            seconds_per_unit = tensors[_SECONDS].numpy()
+            seconds_per_unit = tensors[_SECONDS].double().numpy()
             check_seconds_per_unit(seconds_per_unit, names["device_names"])
             encoder = ProgramEncoder(schema, config.model)
             bank = DeviceBank(seconds_per_unit, encoder.layout)

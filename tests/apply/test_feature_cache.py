@@ -137,6 +137,19 @@ def test_times_on_simulated_devices_are_kept_beside_the_features(tmp_path: Path,
             one.read_times(digest)
 
 
+def test_a_launch_may_be_timed_on_some_devices_for_training(tmp_path: Path):
+    entries = suites(tmp_path / "suites", suites={"one": ["scale"]}, sizes=(1024, 4096))
+    cache = FeatureCache.open(tmp_path, simulated=SPACE)
+    fill(replace(cache, some_simulated=5), [(entry.name, entry.launch) for entry in entries], num_processes=0)
+    timed = [np.flatnonzero(~np.isnan(cache.read_times(entry.launch.digest))) for entry in entries]
+    numbers = {item.number for item in SPACE.part("training")}
+    for entry, found in zip(entries, timed, strict=True):
+        assert len(found) == 5 and set(found) <= numbers
+        expected = simulate(trace(entry.launch), [SPACE.configs[number] for number in found]).kernel_time_s
+        np.testing.assert_array_equal(cache.read_times(entry.launch.digest)[found], expected.astype(np.float32))
+    assert set(timed[0]) != set(timed[1])
+
+
 def test_where_a_launch_does_not_fit_its_time_is_missing(tmp_path: Path):
     entry = suites(tmp_path / "suites", suites={"one": ["scale"]}, sizes=(1024,))[0]
     wide = replace(entry.launch, local_size=(1024,))
@@ -179,6 +192,20 @@ def test_once_the_time_is_over_no_launch_is_begun(tmp_path: Path):
     assert not any(cache.holds(launch.digest) for _, launch in launches)
     assert fill(cache, launches[:1], num_processes=1, seconds=600) == {}
     assert cache.holds(launches[0][1].digest)
+
+
+def test_where_time_is_short_launches_are_traced_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    entries = suites(tmp_path / "suites", suites={"one": ["scale", "add"]}, sizes=(1024, 4096))
+    named = [(entry.name, entry.launch) for entry in entries]
+    mixed = [named[0], named[2], named[1], named[3]]
+    begun: list[str] = []
+    monkeypatch.setattr(FeatureCache, "make", lambda self, launch, *, name: begun.append(name))
+    cache = FeatureCache.open(tmp_path)
+    fill(cache, mixed, num_processes=0, seconds=600)
+    assert begun == [name for name, _ in mixed]
+    begun.clear()
+    fill(cache, mixed, num_processes=0)  # those of one program together
+    assert [name.split()[0] for name in begun] == [name.split()[0] for name, _ in named]
 
 
 def test_a_launch_that_ends_its_process_costs_itself_alone(tmp_path: Path):

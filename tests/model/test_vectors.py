@@ -46,6 +46,27 @@ def test_counted_coordinates_are_the_counts(encoder, launches):
     np.testing.assert_array_equal(vectors[:, :NUM_RESOURCES], np.stack([x.resources for x in launches]))
 
 
+def test_straight_gates_add_what_the_profile_says_beside_the_network(launches):
+    torch.manual_seed(0)
+    straight = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16, straight_gates=True)).eval()
+    plain = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16)).eval()
+    plain.load_state_dict({name: value for name, value in straight.state_dict().items() if "straight" not in name})
+    before = encode(straight, launches)
+    np.testing.assert_array_equal(before, encode(plain, launches))  # they begin at 0
+    assert straight.straight_gates is not None
+    with torch.no_grad():
+        straight.straight_gates.weight[3, 5] = 2.0
+    after = encode(straight, launches)
+    entry = straight.profile_norm(torch.from_numpy(np.stack([launch_profile(x) for x in launches])))[:, 5].numpy()
+    place = NUM_RESOURCES + 3
+    used = before[:, 3] > 0
+    assert used.any()
+    shut = before[used, 3] / before[used, place] - 1  # one over a sigmoid, less 1, is the exponential of its logit
+    np.testing.assert_allclose(after[used, place], before[used, 3] / (1 + shut * np.exp(-2.0 * entry[used])), rtol=1e-4)
+    others = np.delete(np.arange(before.shape[1]), place)
+    np.testing.assert_array_equal(after[:, others], before[:, others])
+
+
 def test_vectors_are_not_negative(encoder, launches):
     assert (encode(encoder, launches) >= 0).all()
 

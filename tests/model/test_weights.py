@@ -22,6 +22,10 @@ def dataset():
     return make_training_set(num_launches=8, num_families=4, num_devices=2)
 
 
+# Logarithms of devices' prices are around 1 and below, with 11 bits.
+HALF_PRECISION = 2e-3
+
+
 @pytest.fixture(scope="module")
 def model(dataset, tmp_path_factory):
     config = TrainingConfig(epochs=2, model=ModelConfig(hidden=16, launch_hidden=16), accelerator="cpu")
@@ -35,16 +39,21 @@ def path(model, tmp_path):
     return path
 
 
-def test_predictions_are_identical_after_a_round_trip(model, path, dataset):
+def test_a_round_trip_rounds_devices_once(model, path, dataset):
     loaded = TrainedModel.load(path)
-    for one, other in zip(
-        (model.encode(dataset.launches), model.devices.vectors),
-        (loaded.encode(dataset.launches), loaded.devices.vectors),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, other)
+    loaded.save(path)
+    again = TrainedModel.load(path)
+    programs = model.encode(dataset.launches)
+    np.testing.assert_array_equal(loaded.encode(dataset.launches), programs)
+    np.testing.assert_allclose(
+        programs @ loaded.devices.vectors.T, programs @ model.devices.vectors.T, rtol=HALF_PRECISION
+    )
+    np.testing.assert_array_equal(again.devices.vectors, loaded.devices.vectors)
     seconds = dataset.seconds_per_unit[0]
-    np.testing.assert_array_equal(model.device_from_datasheet(seconds), loaded.device_from_datasheet(seconds))
+    np.testing.assert_allclose(
+        loaded.device_from_datasheet(seconds), model.device_from_datasheet(seconds), rtol=4 * HALF_PRECISION
+    )
+    np.testing.assert_allclose(loaded.seconds_per_unit, dataset.seconds_per_unit, rtol=1e-7)
 
 
 def test_where_it_comes_from_is_kept(model, path):
