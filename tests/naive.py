@@ -189,7 +189,7 @@ def design_gains(
 
     Candidates and targets by their shares, `(n, D)` and `(m, D)`.
     """
-    alike = np.array([[left == right for right in kernels] for left in kernels])
+    alike = np.equal.outer(np.array(kernels), np.array(kernels))
     among = candidates @ covariance @ candidates.T + misfit.kernel**2 * alike
     across = targets @ covariance @ candidates.T
     noise = misfit.launch**2 + misfit.noise**2

@@ -183,12 +183,18 @@ def add_device(device: Device) -> Path:
     """Write a device's file into the user's folder.
 
     Raises:
-        DeviceError: A device file, shipped or the user's, has the name already.
+        DeviceError: A device file, shipped or the user's, has the name already, or the timing model refuses the facts.
     """
+    from perfvec.arch.timing.of_device import timing_config
+
     known = load_devices()
     if device.name in known:
         raise DeviceError(f"there is a device {device.name!r} already; give another name, or remove its file first")
     path = user_folder() / f"{device.name}.toml"
+    try:
+        timing_config(device)
+    except DeviceError as error:
+        raise DeviceError(f"cannot add {device.name}: {error}. Write its facts into {path} by hand") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as temporary:
         temporary.write_text(device_text(device), encoding="utf-8")

@@ -75,8 +75,9 @@ class Covariance:
     def among(self, rows_nD: NDArray[Real]) -> NDArray[Real]:
         """Covariance of sums of the coordinates, each row the weights of one; `(n, n)`."""
         own_D, shared_rD, taken_kD = self._parts(rows_nD)
-        shared_nr, taken_nk = rows_nD @ shared_rD.T, rows_nD @ taken_kD.T
-        product_nn = (rows_nD * own_D) @ rows_nD.T + shared_nr @ shared_nr.T - taken_nk @ taken_nk.T
+        # Each a matrix times its own transpose, which is half the work and symmetric to the last bit.
+        own_nD, shared_nr, taken_nk = rows_nD * np.sqrt(own_D), rows_nD @ shared_rD.T, rows_nD @ taken_kD.T
+        product_nn = own_nD @ own_nD.T + shared_nr @ shared_nr.T - taken_nk @ taken_nk.T
         return np.asarray(product_nn, dtype=rows_nD.dtype)
 
     def variance(self, rows_nD: NDArray[Real]) -> NDArray[Real]:

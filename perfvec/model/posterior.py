@@ -188,8 +188,8 @@ def single_shares(programs: NDArray[np.float64], log_vector: NDArray[np.float64]
     """
     weights_D, total_n, _ = _weighed(programs, log_vector)
     parts_nD = np.empty(programs.shape, dtype=np.float32)
-    np.multiply(programs, weights_D, out=parts_nD, casting="same_kind")
-    parts_nD /= total_n.astype(np.float32)[:, None]
+    np.divide(programs, total_n[:, None], out=parts_nD, casting="same_kind")
+    parts_nD *= weights_D.astype(np.float32)
     return parts_nD
 
 
@@ -319,9 +319,8 @@ def predictive(belief: DeviceBelief, programs: NDArray[np.float64], misfit: Misf
     Raises:
         ModelError: The programs do not fit the belief.
     """
-    # As of shares, which are parts of the time over the time, without working each out.
     weights_D, total_n, shift = _weighed(programs, belief.log_mean)
-    variance_n = belief.covariance.scaled(weights_D).variance(programs) / np.square(total_n)
+    variance_n = belief.covariance.scaled(weights_D).variance(programs / total_n[:, None])
     return Predictive(
         log_time=np.log(total_n) + shift,
         deviation=np.sqrt(variance_n + misfit.variance),
@@ -341,7 +340,8 @@ def device_variances(beliefs: Sequence[DeviceBelief], programs: NDArray[np.float
     """
     weighed = [_weighed(programs, belief.log_mean) for belief in beliefs]
     scaled = [belief.covariance.scaled(weights_D) for belief, (weights_D, _, _) in zip(beliefs, weighed, strict=True)]
-    return variances(scaled, programs) / np.square([total_n for _, total_n, _ in weighed])
+    most_n = programs.max(axis=1)  # keeps squares in range
+    return variances(scaled, programs / most_n[:, None]) / np.square([total_n / most_n for _, total_n, _ in weighed])
 
 
 def log_evidence(prior: DeviceBelief, measured: Measurements, misfit: Misfit) -> float:
@@ -398,6 +398,8 @@ def corrected_program(
     if len(times) == 0:
         return program
     used = np.flatnonzero(program > 0)
+    if len(used) == 0:
+        raise ModelError("a program vector that is all 0 cannot be corrected; encode the launch again")
     log_program_U = np.log(program[used])
     prior = DeviceBelief(
         log_mean=log_program_U,

@@ -7,19 +7,22 @@ import h5py
 import numpy as np
 import pytest
 
+from perfvec.apply.beliefs import prior_of
 from perfvec.apply.calibration_making import KnownTimes, make_set, slowest_vector
 from perfvec.apply.calibration_set import file_digest, find_set, load_set, read_set, save_set, set_path
 from perfvec.apply.dataset import make_dataset
+from perfvec.apply.devices import find_devices
 from perfvec.apply.feature_cache import FeatureCache
 from perfvec.apply.models import SHIPPED_MODEL, load_model
 from perfvec.apply.splits import Holdout
 from perfvec.corpus.suite import load_suites
 from perfvec.errors import FormatError, ModelError
-from perfvec.model.posterior import table_prior
+from perfvec.model.design import Design
+from perfvec.model.posterior import shares, table_prior
 from perfvec.model.uncertainty import Footing, PriorSpread
 from tests.apply.calibrated import model_path as model_path
 from tests.apply.tiny import DEVICES, measured_table, tiny_model, write_suites
-from tests.naive import dense
+from tests.naive import dense, design_gains
 
 
 def test_a_set_comes_back_as_it_was(model_path: Path):
@@ -99,3 +102,21 @@ def test_simulated_devices_neither_slow_the_choice_nor_widen_the_prior():
         model.datasheet_devices.vectors[0], vectors[1:2], model.datasheet_devices.vectors[1:2], common=0.5, own=0.5
     )
     np.testing.assert_array_equal(dense(known.prior(DEVICES[0], spread).covariance), dense(alone.covariance))
+
+
+def test_choices_from_the_shipped_set_are_those_of_dense_matrices():
+    calibration = load_set()
+    device = find_devices(["nvidia-rtx-3090"])[0]
+    prior = prior_of(load_model(), device, calibration.uncertainty)
+    misfit = calibration.uncertainty.misfit_of(device.type).known
+    weights, _ = shares(calibration.programs, prior.log_mean)
+    covariance = dense(prior.covariance)
+    design = Design(prior, calibration.programs, calibration.programs, misfit, kernels=calibration.kernels)
+    chosen: list[int] = []
+    for _ in range(6):
+        exact = design_gains(covariance, weights, weights, misfit, calibration.kernels, chosen)
+        exact[chosen] = 0.0
+        # 10^-5 of the targets' shares is left out, and products are in single precision.
+        np.testing.assert_allclose(design.gains(), exact, atol=1e-3 * exact.max())
+        chosen.append(design.choose())
+        assert chosen[-1] == exact.argmax()

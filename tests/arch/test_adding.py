@@ -66,3 +66,13 @@ def test_an_added_device_is_found_and_not_overwritten(folder: Path):
     assert find_device("mine") == made
     with pytest.raises(DeviceError, match="there is a device 'mine' already"):
         add_device(made)
+
+
+def test_what_the_timing_model_refuses_is_not_written(folder: Path):
+    # Oclgrind says that it runs at 1 MHz.
+    made = scaled_device(
+        Specification(name="slow", vendor="oclgrind", type="cpu", clock_hz=1e6), find_device("intel-i7-3820")
+    )
+    with pytest.raises(DeviceError, match=r"cannot add slow: .*clock_hz=1000000.0.* by hand"):
+        add_device(made)
+    assert not folder.exists()

@@ -162,6 +162,47 @@ def test_no_measurement_leaves_the_belief():
     assert posterior(prior, measured(np.zeros((0, 2)), []), EXACT) is prior
 
 
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_no_unit_is_too_large_or_too_small(scale):
+    _, log_vector, programs = random_device(8)
+    prior = DeviceBelief(log_mean=log_vector, covariance=Covariance.of(np.full(8, 0.5), np.ones((1, 8))))
+    misfit = Misfit(launch=0.1, kernel=0.0, noise=0.02)
+    there, here = predictive(prior, scale * programs, misfit), predictive(prior, programs, misfit)
+    np.testing.assert_allclose(there.deviation, here.deviation, rtol=1e-9)
+    np.testing.assert_allclose(there.log_time, here.log_time + np.log(scale), rtol=1e-9)
+    np.testing.assert_allclose(
+        device_variances([prior], scale * programs)[0], np.square(here.device_deviation), rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        single_shares(scale * programs, log_vector), shares(programs, log_vector)[0], rtol=1e-6, atol=1e-30
+    )
+
+
+def test_a_launch_of_one_coordinate_moves_that_one_alone():
+    prior = DeviceBelief(log_mean=np.zeros(3), covariance=Covariance.of(np.array([0.25, 0.25, 0.25])))
+    belief = posterior(prior, measured([[0.0, 1.0, 0.0]], [np.e]), Misfit(launch=0.3, kernel=0.0, noise=0.4))
+    np.testing.assert_allclose(belief.log_mean, [0.0, 0.5, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(np.diag(dense(belief.covariance)), [0.25, 0.125, 0.25], rtol=1e-6)
+
+
+def test_repeats_that_contradict_each_other_leave_their_mean_and_their_noise():
+    prior = DeviceBelief(log_mean=np.zeros(1), covariance=Covariance.of(np.array([100.0])))
+    misfit = Misfit(launch=0.3, kernel=0.0, noise=0.4)
+    belief = posterior(prior, measured(np.ones((4, 1)), [1e3, 1e-3, 1e3, 1e-3]), misfit)
+    np.testing.assert_allclose(belief.log_mean, [0.0], atol=1e-9)
+    np.testing.assert_allclose(dense(belief.covariance), [[1 / (1 / 100 + 4 / 0.25)]], rtol=1e-6)
+
+
+def test_more_measurements_than_coordinates():
+    prior = DeviceBelief(log_mean=np.zeros(2), covariance=Covariance.of(np.ones(2)))
+    programs = np.tile(np.eye(2), (200, 1))
+    belief = posterior(prior, measured(programs, np.full(400, np.e)), Misfit(launch=0.3, kernel=0.0, noise=0.4))
+    left = 1 / (1 + 200 / 0.25)
+    np.testing.assert_allclose(dense(belief.covariance), left * np.eye(2), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(belief.log_mean, 1 - left, rtol=1e-6)
+    assert belief.covariance.taken.shape == (2, 2)
+
+
 def test_a_new_device_departs_as_the_known_ones_do():
     starts = np.ones((40, 2))
     rng = np.random.default_rng(3)
@@ -235,3 +276,5 @@ def test_what_does_not_fit_is_refused():
         corrected_program(np.ones(2), np.zeros((1, 3)), np.ones(1), np.ones(1), common=1.0, own=1.0)
     with pytest.raises(ModelError, match="deviations must be positive"):
         corrected_program(np.ones(2), np.zeros((1, 2)), np.ones(1), np.zeros(1), common=1.0, own=1.0)
+    with pytest.raises(ModelError, match="all 0 cannot be corrected"):
+        corrected_program(np.zeros(2), np.zeros((1, 2)), np.ones(1), np.ones(1), common=1.0, own=1.0)
