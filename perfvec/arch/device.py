@@ -17,6 +17,7 @@ import difflib
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -282,10 +283,14 @@ def read_device(path: str | Path) -> Device:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        tables = tomllib.loads(text)
+        return _device_of(path, path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DeviceError(f"cannot read device file {path}: {error}") from error
+
+
+@lru_cache(maxsize=1024)  # a command asks for all devices several times, and TOML takes its time
+def _device_of(path: Path, text: str) -> Device:
+    tables = tomllib.loads(text)
     try:
         device = _device(tables)
     except DeviceError as error:
