@@ -285,8 +285,8 @@ def enqueue(queue: cl.CommandQueue, kernel: cl.Kernel, launch: Launch) -> cl.Eve
 def event_time_s(event: cl.Event) -> float:
     """Wait for a kernel, and give its time from START to END."""
     event.wait()
-    begun, ended = map(event.get_profiling_info, (cl.profiling_info.START, cl.profiling_info.END))
-    return (ended - begun) / NS_PER_S
+    begun = cast("int", event.get_profiling_info(cl.profiling_info.START))
+    return (cast("int", event.get_profiling_info(cl.profiling_info.END)) - begun) / NS_PER_S
 
 
 def replay(launch: Launch, device: cl.Device) -> Replayed:
