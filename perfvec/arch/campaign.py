@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import logging
 import math
+import mmap
 import multiprocessing
 import os
+import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict, deque
@@ -68,6 +70,8 @@ BUDGET_S = 0.006
 # How long all prepare on a CPU, of the time that is left at most a share: measuring that takes about twice as long.
 ROUND_S = 12.0
 _ROUND_SHARE = 1 / 3
+# Room for what drivers keep of the programs of a campaign.
+_MOST_CACHE_BYTES = 4 << 30
 # What a worker may hold for a round.
 _MOST_ROUND_BYTES = 2 << 30
 _CONTEXT = multiprocessing.get_context("spawn")  # a forked OpenCL driver does not work
@@ -227,7 +231,7 @@ def run_campaign(
             "allowed are numbers over 0"
         )
     most_bytes = _MOST_ROUND_BYTES if is_cpu else 1 << 62
-    with tempfile.TemporaryDirectory(prefix="perfvec-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="perfvec-", dir=_quick_folder(), ignore_cleanup_errors=True) as folder:
         plan = CampaignPlan(
             device=device,
             protocol=protocol or (CPU_PROTOCOL if is_cpu else CAMPAIGN_PROTOCOL),
@@ -243,6 +247,20 @@ def run_campaign(
 
 def _num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _quick_folder(folder: str = "/dev/shm") -> str | None:
+    """A folder in memory where programs may be kept and loaded from, if there is one; None for the usual one.
+
+    PoCL waits for the disk three times a kernel.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.truncate(mmap.PAGESIZE)
+            mmap.mmap(file.fileno(), mmap.PAGESIZE, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC).close()
+        return folder if shutil.disk_usage(folder).free >= _MOST_CACHE_BYTES else None
+    except (AttributeError, OSError):  # no such folder, or none that code is loaded from
+        return None
 
 
 def _host_memory() -> int:

@@ -133,6 +133,21 @@ def test_a_crash_costs_one_of_the_launches_that_a_worker_holds():
     assert sorted(row for row, outcome in heard.items() if isinstance(outcome, MeasuredTime)) == [0, 1, 2, 4]
 
 
+def test_programs_are_kept_in_memory_where_they_may_be_loaded_from_there(tmp_path, monkeypatch):
+    assert campaign._quick_folder(str(tmp_path / "absent")) is None
+    monkeypatch.setattr(campaign, "_MOST_CACHE_BYTES", 1)
+    assert campaign._quick_folder(str(tmp_path)) == str(tmp_path)
+    monkeypatch.setattr(campaign, "_MOST_CACHE_BYTES", 1 << 62)
+    assert campaign._quick_folder(str(tmp_path)) is None
+
+    def refuse(*args):
+        raise PermissionError("mounted noexec")
+
+    monkeypatch.setattr(campaign, "_MOST_CACHE_BYTES", 1)
+    monkeypatch.setattr(campaign.mmap, "mmap", refuse)
+    assert campaign._quick_folder(str(tmp_path)) is None
+
+
 def test_what_the_budget_leaves_out_is_counted():
     report = run_campaign(
         jobs_of([increment(64), increment(128)]), live_pocl(), total_budget_s=1e-6, on_outcome=lambda *_: None,
