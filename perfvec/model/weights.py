@@ -32,7 +32,7 @@ FORMAT = "perfvec-model"
 FORMAT_VERSION = 3
 _SECONDS = "seconds_per_unit"
 # Data sheets are kept in single precision: two that differ by less are one.
-_SAME_SECONDS = 1e-6
+_SAME_SECONDS, _NO_SECONDS = 1e-6, 1e-30
 # Kept in half precision, hundreds of thousands of logarithms and weights: a device's price of a coordinate stays within
 # a thousandth or two, and no two are off alike.
 _LARGE = ("bank.own_counted", "bank.own_learned", "bank.mix_map", "encoder.straight_gates.weight")
@@ -114,8 +114,8 @@ class TrainedModel:
         """
         for table in (self.further_twins, self.devices):
             if table is not None:
-                off_MK = np.abs(table.seconds_per_unit - seconds_per_unit)
-                is_same = (off_MK <= _SAME_SECONDS * np.abs(seconds_per_unit)).all(axis=1)
+                close_MK = np.isclose(table.seconds_per_unit, seconds_per_unit, rtol=_SAME_SECONDS, atol=_NO_SECONDS)
+                is_same = close_MK.all(axis=1)
                 twins = np.flatnonzero(is_same & (np.array(table.kinds) == "simulated"))
                 if len(twins):
                     return table.vectors[twins[0]]
