@@ -6,9 +6,8 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -418,10 +417,8 @@ class Session:
             FormatError: The device's timer gave no time over 0.
         """
         self.check_memory(launch)
-        with (
-            explained(self._doing(launch)),
-            self._bound(launch, contents, held) as (kernel, buffers, pristine),
-        ):
+        with explained(self._doing(launch)):
+            kernel, buffers, pristine = self._bound(launch, contents, held)
             if not is_awake:
                 self.wake()
             forget = partial(self._forget_unchanged, buffers, pristine, contents)
@@ -477,17 +474,16 @@ class Session:
         is_whole = num_bytes >= held.num_bytes and held.block.nbytes >= held.num_bytes and held.image is None
         return staged if is_whole and not any(staged is buffer for buffer in taken) else None
 
-    @contextmanager
     def _bound(
-        self, launch: Launch, contents: Mapping[int, HostBuffer], held: HeldLaunch | None = None
-    ) -> Iterator[tuple[cl.Kernel, dict[int, DeviceMemory], dict[int, DeviceBuffer]]]:
+        self, launch: Launch, contents: Mapping[int, HostBuffer], held: HeldLaunch | None
+    ) -> tuple[cl.Kernel, dict[int, DeviceMemory], dict[int, DeviceBuffer]]:
         """A kernel with its arguments; device buffers and images with the contents, and untouched copies of those that
         the kernel may write.
         """
         kernel = self._kernel(launch).kernel
         held = held or self.hold(launch, contents)
         bind(kernel, launch, held.buffers)
-        yield kernel, held.buffers, held.pristine
+        return kernel, held.buffers, held.pristine
 
     def _forget_unchanged(
         self, buffers: Mapping[int, DeviceMemory], pristine: dict[int, DeviceBuffer], contents: Mapping[int, HostBuffer]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from perfvec.apply.feature_cache import FeatureCache
 from perfvec.apply.simulated import SimulatedDevices
 from perfvec.apply.splits import Holdout, save_holdout
 from perfvec.apply.tables import training_table
-from perfvec.apply.training import holdout_of, load_experiment, run_training
+from perfvec.apply.training import DataConfig, fill_features, holdout_of, load_experiment, run_training
+from perfvec.corpus.generator import SUITE as GENERATED_SUITE
 from perfvec.errors import ConfigError, ModelError
+from perfvec.launch import Launch
 from perfvec.model.weights import TrainedModel
 from tests.apply.tiny import DEVICES, measured_table, suites
 
@@ -115,3 +118,19 @@ def test_a_holdout_that_leaves_nothing_is_refused(folder: Path, tmp_path: Path):
     config = load_experiment(tmp_path / "config.yaml", out_dir=tmp_path)
     with pytest.raises(ModelError, match="holdout 'all' leaves none of the 8 launches to train on"):
         run_training(config, cache=FeatureCache.open(folder), num_processes=0)
+
+
+def test_generated_launches_are_filled_last_and_timed_on_some_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    entries = suites(tmp_path / "suites", suites={"one": ["scale"]}, sizes=(1024, 4096))
+    generated = replace(entries[0], suite=GENERATED_SUITE)
+    asked: list[tuple[int, list[str]]] = []
+
+    def fill(cache: FeatureCache, named: list[tuple[str, Launch]], **_: object) -> dict[str, str]:
+        asked.append((cache.some_simulated, [launch.digest for _, launch in named]))
+        return {launch.digest: "no" for _, launch in named}
+
+    monkeypatch.setattr("perfvec.apply.training.fill", fill)
+    cache = FeatureCache.open(tmp_path, simulated=SimulatedDevices(space="gpu-2010-today"))
+    failures = fill_features(DataConfig(devices_per_generated=7), cache, [generated, entries[1]])
+    assert asked == [(0, [entries[1].launch.digest]), (7, [generated.launch.digest])]
+    assert set(failures) == {entry.launch.digest for entry in (generated, entries[1])}

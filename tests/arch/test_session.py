@@ -79,20 +79,20 @@ def test_more_work_takes_longer(session: Session):
 def test_changed_buffers_are_put_back_and_only_those(session: Session, monkeypatch):
     launch = increment()
     contents = host_buffers(launch)
-    with session._bound(launch, contents) as (kernel, buffers, pristine):
-        event_time_s(enqueue(session._queue, kernel, launch))
-        session._forget_unchanged(buffers, pristine, contents)
-        assert set(pristine) == {0, 2}  # 2 differs in its last byte only
-        run, begun = session._run, []
+    kernel, buffers, pristine = session._bound(launch, contents, None)
+    event_time_s(enqueue(session._queue, kernel, launch))
+    session._forget_unchanged(buffers, pristine, contents)
+    assert set(pristine) == {0, 2}  # 2 differs in its last byte only
+    run, begun = session._run, []
 
-        def watched(kernel: cl.Kernel, launch: Launch, then: Callable[[], None] | None = None) -> float:
-            begun.append({place: download(session._queue, buffers[place], contents[place]) for place in buffers})
-            return run(kernel, launch, then)
+    def watched(kernel: cl.Kernel, launch: Launch, then: Callable[[], None] | None = None) -> float:
+        begun.append({place: download(session._queue, buffers[place], contents[place]) for place in buffers})
+        return run(kernel, launch, then)
 
-        monkeypatch.setattr(session, "_run", watched)
-        restore = partial(session._restore, buffers, pristine, contents)
-        times = session._repeat(kernel, launch, restore, 0.05, kept=[1e-3])
-        assert len(begun) == len(times) - 1 > 1
+    monkeypatch.setattr(session, "_run", watched)
+    restore = partial(session._restore, buffers, pristine, contents)
+    times = session._repeat(kernel, launch, restore, 0.05, kept=[1e-3])
+    assert len(begun) == len(times) - 1 > 1
     for before in begun:  # whatever the number of repeats, each finds the buffers as the first did
         np.testing.assert_array_equal(before[0], contents[0].block)
         assert (before[1] == 1).all()
@@ -107,14 +107,14 @@ def test_what_a_kernel_only_reads_and_is_there_already_is_not_copied(session: Se
     launch = make_launch(source, "buffer:float32:256", same, same, "buffer:float32:64:uniform(0,1)~6", global_size=64)
     contents = ContentCache(1 << 20).contents(launch)
     session.stage({1: contents[1]}, most_bytes=1 << 20)
-    with session._bound(launch, contents) as (kernel, buffers, _):
-        _, staged = session._staged[contents[1].key]
-        assert buffers[1] is staged
-        assert buffers[2] is not staged
-        event_time_s(enqueue(session._queue, kernel, launch))
-        after = download(session._queue, buffers[0], contents[0])
-        expected = contents[1].block[:64] + contents[2].block[:64] + contents[3].block
-        np.testing.assert_allclose(after[:64], expected, rtol=1e-6)
+    kernel, buffers, _ = session._bound(launch, contents, None)
+    _, staged = session._staged[contents[1].key]
+    assert buffers[1] is staged
+    assert buffers[2] is not staged
+    event_time_s(enqueue(session._queue, kernel, launch))
+    after = download(session._queue, buffers[0], contents[0])
+    expected = contents[1].block[:64] + contents[2].block[:64] + contents[3].block
+    np.testing.assert_allclose(after[:64], expected, rtol=1e-6)
     again = download(session._queue, staged, contents[1])  # it was not released
     np.testing.assert_array_equal(again, contents[1].block)
     assert session.measure(launch, contents, budget_s=0.01).kernel_time_s > 0
@@ -151,11 +151,11 @@ def test_a_change_anywhere_is_found(session: Session, place: int, monkeypatch):
     contents = host_buffers(launch)
     for kind in ("cpu", "gpu"):
         monkeypatch.setattr(session, "device", dataclasses.replace(session.device, type=kind))
-        with session._bound(launch, contents) as (kernel, buffers, pristine):
-            session._forget_unchanged(buffers, dict(pristine), contents)
-            event_time_s(enqueue(session._queue, kernel, launch))
-            session._forget_unchanged(buffers, pristine, contents)
-            assert set(pristine) == {0}
+        kernel, buffers, pristine = session._bound(launch, contents, None)
+        session._forget_unchanged(buffers, dict(pristine), contents)
+        event_time_s(enqueue(session._queue, kernel, launch))
+        session._forget_unchanged(buffers, pristine, contents)
+        assert set(pristine) == {0}
 
 
 def test_of_long_runs_two_are_enough(session: Session, monkeypatch):
@@ -176,14 +176,14 @@ def test_changed_images_are_put_back(session: Session):
         "sampler:clamp_to_edge:nearest",
     )
     contents = host_buffers(launch)
-    with session._bound(launch, contents) as (kernel, buffers, pristine):
-        event_time_s(enqueue(session._queue, kernel, launch))
-        session._forget_unchanged(buffers, pristine, contents)
-        assert set(pristine) == {1}
-        after = download(session._queue, buffers[1], contents[1]).reshape(4, 64, 4)
-        assert (after[3] == contents[0].block.reshape(4, 64, 4)[3] + 1).all() and (after[:3] == 7).all()
-        session._restore(buffers, pristine, contents)
-        assert (download(session._queue, buffers[1], contents[1]) == 7).all()
+    kernel, buffers, pristine = session._bound(launch, contents, None)
+    event_time_s(enqueue(session._queue, kernel, launch))
+    session._forget_unchanged(buffers, pristine, contents)
+    assert set(pristine) == {1}
+    after = download(session._queue, buffers[1], contents[1]).reshape(4, 64, 4)
+    assert (after[3] == contents[0].block.reshape(4, 64, 4)[3] + 1).all() and (after[:3] == 7).all()
+    session._restore(buffers, pristine, contents)
+    assert (download(session._queue, buffers[1], contents[1]) == 7).all()
     assert session.measure(launch, contents, budget_s=0.05).kernel_time_s > 0
 
 
