@@ -113,23 +113,27 @@ class NativeKernel:
     printf_sites: tuple[PrintfSite, ...]
 
 
-def translate(kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None) -> NativeKernel:
+def translate(
+    kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None, idle: frozenset[int] = frozenset()
+) -> NativeKernel:
     """Translate a kernel into native code.
 
     Args:
         kernel: What to translate.
         texel_bytes: Bytes of a texel of each parameter that is an image, by the parameter's position.
+        idle: The `id` of each instruction that is left out, but for the checks of its accesses; all else is as before.
 
     Raises:
         UnsupportedError: It uses something that the executor does not know; the message names it and its line.
     """
-    return _Translator(kernel, texel_bytes or {}).run()
+    return _Translator(kernel, texel_bytes or {}, idle).run()
 
 
 @final
 class _Translator:
-    def __init__(self, kernel: KernelIR, texel_bytes: Mapping[int, int]) -> None:
-        self.kernel, self.texel_bytes = kernel, texel_bytes
+    def __init__(self, kernel: KernelIR, texel_bytes: Mapping[int, int], idle: frozenset[int]) -> None:
+        self.kernel, self.texel_bytes, self.idle = kernel, texel_bytes, idle
+        self.idle_names = {i.name for b in kernel.blocks for i in b.instructions if id(i) in idle}
         self.sizes = TypeSizes(kernel.types)
         self.memories = lay_out_memories(kernel, self.sizes)
         literals = string_literals({m.address: variable.initialiser for m, variable in self.memories.tables})
@@ -265,7 +269,7 @@ class _Translator:
         body: list[str] = self._copy_structs() if segment.index == 0 else []
         for instruction in segment.body:
             body += self._write(segment, instruction, first_site)
-            if instruction.name in self.slots and not is_collective(instruction):
+            if instruction.name in self.slots and not is_collective(instruction) and id(instruction) not in self.idle:
                 body += self._keep(instruction.name, instruction.name)
         reads = self.reads[segment.index]
         end, finish = self._terminate(segment)
@@ -378,6 +382,8 @@ class _Translator:
         for label, edge in edges.items():
             lines.append(f"{edge[1:]}:")
             for name, values in self.phis[label]:
+                if name in self.idle_names:
+                    continue
                 lines += self._keep(name, self.writer.substitute(values[segment.label]))
             lines.append("  br label %.pv.latch")
         incoming = ", ".join(f"[ {targets[label]}, {edge} ]" for label, edge in edges.items())
@@ -412,6 +418,8 @@ class _Translator:
             self.sites.append(Site(segment=segment.index, instruction=instruction, access=access, memories=memories))
             places.append(Place(pointer=pointer, access=access))
             lines += more
+        if id(instruction) in self.idle:
+            return lines
         return [*lines, *(f"  {line}" for line in write_instruction(self.writer, instruction, places))]
 
     def _accesses(self, instruction: Instruction) -> tuple[tuple[Access, ...], list[str]]:
