@@ -106,7 +106,9 @@ class Execution:
         self._only_read: list[NDArray[np.uint8]] = []  # large buffers
         self._num_steps = 0
         self._most_resident = MOST_RESIDENT
-        self._table = np.zeros((MAX_MEMORIES, 2), np.int64)  # limit, base
+        # Limit and base of each memory; then, as often, what an offset is cut to, and nothing.
+        self._table = np.zeros((2 * MAX_MEMORIES, 2), np.int64)
+        self._table[MAX_MEMORIES:, 0] = -1
         num_segments = len(compiled.native.segments)
         self.segment_count = np.zeros(num_segments, np.int64)
         self.segment_lanes = np.zeros(num_segments, np.int64)
@@ -239,8 +241,10 @@ class Execution:
             self._contents[position] = Contents(argument)
         contents = self._contents[position]
         array = contents.shared if parameter.use else contents.buffer()
-        if parameter.use == "readonly" and contents.is_large_mapping:
-            self._only_read.append(array)
+        if parameter.use == "readonly":
+            self._table[MAX_MEMORIES + number, 0] = contents.mask
+            if contents.is_large_mapping:
+                self._only_read.append(array)
         self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
 

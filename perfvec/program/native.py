@@ -145,6 +145,10 @@ class _Translator:
         phis = {b.label: [i for i in b.instructions if i.opcode == "phi"] for b in kernel.blocks}
         # By block: the phis at its start, each with its values by the block that control comes from.
         self.phis = {label: [(i.name, phi_values(i)) for i in found] for label, found in phis.items()}
+        # What is only read may lie in memory once and be read as often as it repeats: see `Contents.mask`.
+        self.may_repeat = {
+            self.memories.first_free + number for number, p in enumerate(kernel.parameters) if p.use == "readonly"
+        }
         self.arguments = {p.name: number for number, p in enumerate(kernel.parameters)}
         self.memory_of = self._find_memories()
         self.reads: list[list[str]] = []
@@ -509,13 +513,22 @@ class _Translator:
             f"  {memory}.base.p = getelementptr i64, ptr {memory}.limit.p, i64 1\n"
             f"  {memory}.base = load ptr, ptr {memory}.base.p"
         )
+        if number in self.may_repeat:
+            self.bounds[f"{memory}.mask"] = (
+                f"  {memory}.mask.p = getelementptr {{ i64, ptr }}, ptr %.pv.table, i64 {MAX_MEMORIES + number}\n"
+                f"  {memory}.mask = load i64, ptr {memory}.mask.p"
+            )
         # The first offset at which so many bytes do not fit.
         self.bounds[first] = f"  {first} = call i64 @llvm.usub.sat.i64(i64 {memory}.limit, i64 {num_bytes - 1})"
-        return [
+        lines = [
             f"  {name}.offset = sub i64 {address}, {number << TAG_SHIFT}",
             f"  {name}.inside = icmp ult i64 {name}.offset, {first}",
-            f"  {name}.start = getelementptr i8, ptr {memory}.base, i64 {name}.offset",
         ]
+        place = f"{name}.offset"
+        if number in self.may_repeat:
+            place = f"{name}.place"
+            lines.append(f"  {place} = and i64 {name}.offset, {memory}.mask")
+        return [*lines, f"  {name}.start = getelementptr i8, ptr {memory}.base, i64 {place}"]
 
     def _looked_up_bounds(self, name: str, address: str, num_bytes: int, memories: range) -> list[str]:
         """As `_known_bounds` for an address of any of some memories."""
@@ -532,7 +545,11 @@ class _Translator:
             f"  {name}.inside = and i1 {name}.is, {name}.fits",
             f"  {name}.begin.p = getelementptr i64, ptr {name}.limit.p, i64 1",
             f"  {name}.begin = load ptr, ptr {name}.begin.p",
-            f"  {name}.start = getelementptr i8, ptr {name}.begin, i64 {name}.offset",
+            f"  {name}.entry = add i64 {name}.number, {MAX_MEMORIES}",
+            f"  {name}.mask.p = getelementptr {{ i64, ptr }}, ptr %.pv.table, i64 {name}.entry",
+            f"  {name}.mask = load i64, ptr {name}.mask.p",
+            f"  {name}.place = and i64 {name}.offset, {name}.mask",
+            f"  {name}.start = getelementptr i8, ptr {name}.begin, i64 {name}.place",
         ]
 
 

@@ -42,7 +42,7 @@ FIRST_NS = 30e6
 _SEGMENT_NS, _SCALAR_NS = 28.0, 0.3
 _CLASS_NS = {"special": 6.0, "native": 2.0, "atomic": 60.0, "load": 1.0, "store": 1.0}
 # Estimated time of what decides nothing, of all that are tried out, above which code without it is compiled.
-LEAST_IDLE_NS = 5e6
+LEAST_IDLE_NS = 10e6
 # Share of executed segments by which work-groups of a sample may differ from what they do when others run before them.
 SAME_WITHIN = 0.002
 _ON_CHIP = [ADDRESS_SPACES.index(name) for name in ("none", "private", "local")]
@@ -173,7 +173,7 @@ class Tryout:
         sizes = np.diff(static.start)
         probe = self._probe(int(sample.groups[len(sample.groups) // 2]))
         if probe is None:  # it may be long, or wait for those before it, which run as well when they are tried out
-            fits, first, most_tried = FEWEST_LONG_GROUPS, 0, MOST_GROUPS
+            nanoseconds, fits, first, most_tried = math.inf, FEWEST_LONG_GROUPS, 0, MOST_GROUPS
         else:
             instructions, nanoseconds = max(1, int(probe.segment_count @ sizes)), _nanoseconds(probe, static)
             fits = most = min(most, _fit(instructions))
@@ -185,7 +185,8 @@ class Tryout:
         for some in (self._by_place(max(first, 2 * fits)), tried):
             if some is not tried and (probe is None or 2 * len(some.groups) > len(tried.groups)):
                 continue
-            is_trial = probe is None or _idle_nanoseconds(probe) * len(some.groups) > LEAST_IDLE_NS
+            is_long = nanoseconds * len(some.groups) > LEAST_IDLE_NS
+            is_trial = is_long and (probe is None or _idle_nanoseconds(probe) * len(some.groups) > LEAST_IDLE_NS)
             pilot = run_each(self.execution(2 * MOST_INSTRUCTIONS, is_trial=is_trial), some)
             if pilot is None or (probe is not None and pilot.depends_on_place(self._launch.num_groups)):
                 return Choice(sample=self._by_place(fits))
