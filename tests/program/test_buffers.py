@@ -134,7 +134,7 @@ def test_what_is_only_read_is_read_from_its_first_period(offset: int):
     count = 3 << 20
     a, b = f"buffer:float32:{count}:uniform(0,1)~1", f"buffer:float32:{count}:uniform(0,1)~2"
     launch = make_launch(source, a, b, "int32:1", "buffer:float32x4:47", global_size=47, local_size=47)
-    launch_a, launch_b = (launch.args[place].array() for place in (0, 1))
+    launch_a, launch_b = (parse_argument(text).array() for text in (a, b))  # pyright: ignore[reportAttributeAccessIssue]
     contents: dict[int, Contents] = {}
     execution = Execution(compile_launch(launch), launch, contents=contents)
     assert contents[0].mask == (4 << 20) - 1
