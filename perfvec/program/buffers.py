@@ -71,6 +71,12 @@ class Contents:
         return buffer
 
     @property
+    def mask(self) -> int:
+        """What an offset may be cut to where nothing is written, for less memory to be touched: a period, or all."""
+        is_cut = self._file >= 0 and self._period < self._num_bytes and self._period.bit_count() == 1
+        return self._period - 1 if is_cut else -1
+
+    @property
     def is_large_mapping(self) -> bool:
         """Whether buffers are mapped, and large enough to be let go of now and then (`let_go`)."""
         return self._file >= 0 and self._num_bytes >= _LEAST_LET_GO

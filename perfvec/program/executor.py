@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
@@ -84,6 +84,7 @@ class Execution:
         budget: Most sub-group instructions to execute.
         contents: Of its buffers by argument position, as far as another execution of it has made them; filled here.
             What the kernel does not read, or does not write, is one buffer for all of these executions.
+        is_trial: Only where work-groups go is wanted: what does not decide that is not computed.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Execution:
         *,
         budget: int = DEFAULT_BUDGET,
         contents: dict[int, Contents] | None = None,
+        is_trial: bool = False,
     ) -> None:
         self.compiled, self.launch = compiled, launch
         self._contents = {} if contents is None else contents
@@ -103,7 +105,10 @@ class Execution:
         self._images: dict[int, tuple[ImageArg, NDArray[np.uint8]]] = {}
         self._only_read: list[NDArray[np.uint8]] = []  # large buffers
         self._num_steps = 0
-        self._table = np.zeros((MAX_MEMORIES, 2), np.int64)  # limit, base
+        self._most_resident = MOST_RESIDENT
+        # Limit and base of each memory; then, as often, what an offset is cut to, and nothing.
+        self._table = np.zeros((2 * MAX_MEMORIES, 2), np.int64)
+        self._table[MAX_MEMORIES:, 0] = -1
         num_segments = len(compiled.native.segments)
         self.segment_count = np.zeros(num_segments, np.int64)
         self.segment_lanes = np.zeros(num_segments, np.int64)
@@ -127,7 +132,7 @@ class Execution:
         self._set("events_capacity", _EVENTS_CAPACITY)
         self._set("addresses_capacity", len(self._addresses))
         self._set("budget", budget)
-        self._set("segments", compiled.segments)
+        self._set("segments", compiled.trial_segments if is_trial else compiled.segments)
         self._budget = budget
 
     def _set(self, name: str, value: int) -> None:
@@ -236,8 +241,10 @@ class Execution:
             self._contents[position] = Contents(argument)
         contents = self._contents[position]
         array = contents.shared if parameter.use else contents.buffer()
-        if parameter.use == "readonly" and contents.is_large_mapping:
-            self._only_read.append(array)
+        if parameter.use == "readonly":
+            self._table[MAX_MEMORIES + number, 0] = contents.mask
+            if contents.is_large_mapping:
+                self._only_read.append(array)
         self.buffers[position] = array.view(argument.element.scalar)
         return self._bind(memory, self._pin(array), "buffer").to_bytes(8, "little")
 
@@ -333,6 +340,22 @@ class Execution:
             if consume is not None:
                 consume(events, addresses)
 
+    def run_each(self, groups: Sequence[int]) -> Iterator[None]:
+        """Execute work-groups one after another, without a record, as `run` of each does, with less to do between them.
+
+        Yields:
+            After each.
+
+        Raises:
+            MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
+        """
+        self.begin(groups, is_recorded=False)
+        for number in range(1, len(groups) + 1):
+            self._set("num_run", number)
+            while not self.step()[0]:
+                pass
+            yield
+
     def begin(self, groups: Iterable[int], *, is_recorded: bool = True) -> None:
         """Prepare to execute work-groups, as `run` does, by `step`; what is not recorded runs quicker."""
         self._is_recorded = is_recorded
@@ -356,9 +379,11 @@ class Execution:
             MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
         """
         self._num_steps += 1
-        if self._only_read and self._num_steps % _LET_GO_AFTER == 0 and resident_bytes() > MOST_RESIDENT:
+        if self._only_read and self._num_steps % _LET_GO_AFTER == 0 and resident_bytes() > self._most_resident:
             for buffer in self._only_read:
                 let_go(buffer)
+            # What else the process holds stays: without this they would be let go of again at once, and again.
+            self._most_resident = max(MOST_RESIDENT, resident_bytes() + MOST_RESIDENT // 4)
         self._set("events_count", 0)
         self._set("addresses_count", 0)
         self._set("events_capacity", max(2, min(most_events, _EVENTS_CAPACITY)))

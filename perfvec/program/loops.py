@@ -99,7 +99,7 @@ class Loop:
 
 def weighable_loops(native: NativeKernel) -> tuple[Loop, ...]:
     """The kernel's loops that may be taken by weight, outer ones before those inside them."""
-    graph = _Graph(native)
+    graph = Graph(native)
     found = [loop for header, body in graph.natural_loops() if (loop := graph.loop(header, body)) is not None]
     return tuple(sorted(found, key=lambda loop: (-len(loop.segments), loop.header)))
 
@@ -135,7 +135,7 @@ def iterations_left(value: int, step: int, bound: int, *, bits: int, relation: s
 
 
 @final
-class _Graph:
+class Graph:
     """A kernel's control flow and where its values come from."""
 
     def __init__(self, native: NativeKernel) -> None:
@@ -312,17 +312,15 @@ class _Graph:
     def deciding_memory(self) -> frozenset[str]:
         """Memories that such values are read from."""
         return frozenset(
-            self._memory_of(access.pointer) for name in self.deciding for access in self.accesses[id(self.maker[name])]
+            self.memory_of(access.pointer) for name in self.deciding for access in self.accesses[id(self.maker[name])]
         )
 
     def _writes_what_decides(self, inside: list[Instruction]) -> bool:
-        written = {
-            self._memory_of(access.pointer) for i in inside for access in self.accesses[id(i)] if access.is_write
-        }
+        written = {self.memory_of(access.pointer) for i in inside for access in self.accesses[id(i)] if access.is_write}
         decides = self.deciding_memory
         return bool(written and decides) and bool(written & decides or ANYWHERE in written or ANYWHERE in decides)
 
-    def _memory_of(self, pointer: str) -> str:
+    def memory_of(self, pointer: str) -> str:
         """The argument, array or variable that a pointer points into; ANYWHERE if that is not known."""
         seen: set[str] = set()
         found: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import final
 
 import llvmlite.binding as llvm
@@ -13,7 +13,8 @@ import numpy as np
 
 from perfvec.errors import UnsupportedError
 from perfvec.program.group_driver import DRIVER_IR
-from perfvec.program.native import NativeKernel
+from perfvec.program.idle import idle_instructions
+from perfvec.program.native import NativeKernel, translate
 
 _ALIGN = 128
 CODE_LEVEL = 2  # of LLVM's code generator
@@ -51,6 +52,20 @@ class CompiledKernel:
         self.slot_offsets = dict(zip(native.slots, offsets[num_args:], strict=True))
         self.costs = np.array([max(1, len(s.body) + (s.terminator is not None)) for s in native.segments], np.int32)
         self.num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments)).astype(np.int32)
+
+    @cached_property
+    def idle(self) -> frozenset[int]:
+        """See `perfvec.program.idle.idle_instructions`."""
+        return idle_instructions(self.native)
+
+    @cached_property
+    def trial_segments(self) -> int:
+        """As `segments`, of code without what is idle: for runs without a record, whose results nobody reads."""
+        if not self.idle:
+            return self.segments
+        ir = translate(self.native.kernel, idle=self.idle).ir
+        self._trial_engine = _engine(ir, f"kernel {self.native.kernel.name!r}")
+        return self._trial_engine.get_global_value_address("pv.segments")
 
     def table(self, symbol: str, num_bytes: int) -> bytes:
         """Contents of a table of constants."""

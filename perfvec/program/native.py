@@ -113,23 +113,27 @@ class NativeKernel:
     printf_sites: tuple[PrintfSite, ...]
 
 
-def translate(kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None) -> NativeKernel:
+def translate(
+    kernel: KernelIR, *, texel_bytes: Mapping[int, int] | None = None, idle: frozenset[int] = frozenset()
+) -> NativeKernel:
     """Translate a kernel into native code.
 
     Args:
         kernel: What to translate.
         texel_bytes: Bytes of a texel of each parameter that is an image, by the parameter's position.
+        idle: The `id` of each instruction that is left out, but for the checks of its accesses; all else is as before.
 
     Raises:
         UnsupportedError: It uses something that the executor does not know; the message names it and its line.
     """
-    return _Translator(kernel, texel_bytes or {}).run()
+    return _Translator(kernel, texel_bytes or {}, idle).run()
 
 
 @final
 class _Translator:
-    def __init__(self, kernel: KernelIR, texel_bytes: Mapping[int, int]) -> None:
-        self.kernel, self.texel_bytes = kernel, texel_bytes
+    def __init__(self, kernel: KernelIR, texel_bytes: Mapping[int, int], idle: frozenset[int]) -> None:
+        self.kernel, self.texel_bytes, self.idle = kernel, texel_bytes, idle
+        self.idle_names = {i.name for b in kernel.blocks for i in b.instructions if id(i) in idle}
         self.sizes = TypeSizes(kernel.types)
         self.memories = lay_out_memories(kernel, self.sizes)
         literals = string_literals({m.address: variable.initialiser for m, variable in self.memories.tables})
@@ -141,6 +145,10 @@ class _Translator:
         phis = {b.label: [i for i in b.instructions if i.opcode == "phi"] for b in kernel.blocks}
         # By block: the phis at its start, each with its values by the block that control comes from.
         self.phis = {label: [(i.name, phi_values(i)) for i in found] for label, found in phis.items()}
+        # What is only read may lie in memory once and be read as often as it repeats: see `Contents.mask`.
+        self.may_repeat = {
+            self.memories.first_free + number for number, p in enumerate(kernel.parameters) if p.use == "readonly"
+        }
         self.arguments = {p.name: number for number, p in enumerate(kernel.parameters)}
         self.memory_of = self._find_memories()
         self.reads: list[list[str]] = []
@@ -265,7 +273,7 @@ class _Translator:
         body: list[str] = self._copy_structs() if segment.index == 0 else []
         for instruction in segment.body:
             body += self._write(segment, instruction, first_site)
-            if instruction.name in self.slots and not is_collective(instruction):
+            if instruction.name in self.slots and not is_collective(instruction) and id(instruction) not in self.idle:
                 body += self._keep(instruction.name, instruction.name)
         reads = self.reads[segment.index]
         end, finish = self._terminate(segment)
@@ -378,6 +386,8 @@ class _Translator:
         for label, edge in edges.items():
             lines.append(f"{edge[1:]}:")
             for name, values in self.phis[label]:
+                if name in self.idle_names:
+                    continue
                 lines += self._keep(name, self.writer.substitute(values[segment.label]))
             lines.append("  br label %.pv.latch")
         incoming = ", ".join(f"[ {targets[label]}, {edge} ]" for label, edge in edges.items())
@@ -412,6 +422,8 @@ class _Translator:
             self.sites.append(Site(segment=segment.index, instruction=instruction, access=access, memories=memories))
             places.append(Place(pointer=pointer, access=access))
             lines += more
+        if id(instruction) in self.idle:
+            return lines
         return [*lines, *(f"  {line}" for line in write_instruction(self.writer, instruction, places))]
 
     def _accesses(self, instruction: Instruction) -> tuple[tuple[Access, ...], list[str]]:
@@ -501,13 +513,22 @@ class _Translator:
             f"  {memory}.base.p = getelementptr i64, ptr {memory}.limit.p, i64 1\n"
             f"  {memory}.base = load ptr, ptr {memory}.base.p"
         )
+        if number in self.may_repeat:
+            self.bounds[f"{memory}.mask"] = (
+                f"  {memory}.mask.p = getelementptr {{ i64, ptr }}, ptr %.pv.table, i64 {MAX_MEMORIES + number}\n"
+                f"  {memory}.mask = load i64, ptr {memory}.mask.p"
+            )
         # The first offset at which so many bytes do not fit.
         self.bounds[first] = f"  {first} = call i64 @llvm.usub.sat.i64(i64 {memory}.limit, i64 {num_bytes - 1})"
-        return [
+        lines = [
             f"  {name}.offset = sub i64 {address}, {number << TAG_SHIFT}",
             f"  {name}.inside = icmp ult i64 {name}.offset, {first}",
-            f"  {name}.start = getelementptr i8, ptr {memory}.base, i64 {name}.offset",
         ]
+        place = f"{name}.offset"
+        if number in self.may_repeat:
+            place = f"{name}.place"
+            lines.append(f"  {place} = and i64 {name}.offset, {memory}.mask")
+        return [*lines, f"  {name}.start = getelementptr i8, ptr {memory}.base, i64 {place}"]
 
     def _looked_up_bounds(self, name: str, address: str, num_bytes: int, memories: range) -> list[str]:
         """As `_known_bounds` for an address of any of some memories."""
@@ -524,7 +545,11 @@ class _Translator:
             f"  {name}.inside = and i1 {name}.is, {name}.fits",
             f"  {name}.begin.p = getelementptr i64, ptr {name}.limit.p, i64 1",
             f"  {name}.begin = load ptr, ptr {name}.begin.p",
-            f"  {name}.start = getelementptr i8, ptr {name}.begin, i64 {name}.offset",
+            f"  {name}.entry = add i64 {name}.number, {MAX_MEMORIES}",
+            f"  {name}.mask.p = getelementptr {{ i64, ptr }}, ptr %.pv.table, i64 {name}.entry",
+            f"  {name}.mask = load i64, ptr {name}.mask.p",
+            f"  {name}.place = and i64 {name}.offset, {name}.mask",
+            f"  {name}.start = getelementptr i8, ptr {name}.begin, i64 {name}.place",
         ]
 
 

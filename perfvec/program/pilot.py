@@ -15,8 +15,9 @@ import numpy as np
 
 from perfvec.errors import BudgetError
 from perfvec.program.accesses import GLOBAL
+from perfvec.program.classify import opcode_class
 from perfvec.program.executor import Execution
-from perfvec.program.ir import pointer_space
+from perfvec.program.ir import pointer_space, vector_parts
 from perfvec.program.sampling import Sample, choose_groups, place_classes, sample_groups
 from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES
 
@@ -40,6 +41,8 @@ FIRST_NS = 30e6
 # half of which are within a third of it; atomics as if their addresses were all over a large buffer, the dearest case.
 _SEGMENT_NS, _SCALAR_NS = 28.0, 0.3
 _CLASS_NS = {"special": 6.0, "native": 2.0, "atomic": 60.0, "load": 1.0, "store": 1.0}
+# Estimated time of what decides nothing, of all that are tried out, above which code without it is compiled.
+LEAST_IDLE_NS = 10e6
 # Share of executed segments by which work-groups of a sample may differ from what they do when others run before them.
 SAME_WITHIN = 0.002
 _ON_CHIP = [ADDRESS_SPACES.index(name) for name in ("none", "private", "local")]
@@ -116,12 +119,11 @@ def run_each(execution: Execution, sample: Sample) -> Pilot | None:
     """
     shape = len(sample.groups), len(execution.segment_count)
     segments, lanes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for place, group in enumerate(sample.groups.tolist()):
-        try:
-            execution.run([group])
-        except BudgetError:
-            return None
-        segments[place], lanes[place] = execution.segment_count, execution.segment_lanes
+    try:
+        for place, _ in enumerate(execution.run_each(sample.groups.tolist())):
+            segments[place], lanes[place] = execution.segment_count, execution.segment_lanes
+    except BudgetError:
+        return None
     return Pilot(
         sample=sample,
         segments=np.diff(segments, axis=0, prepend=0),
@@ -145,10 +147,10 @@ class Tryout:
         self._contents: dict[int, Contents] = {}
         self._last: Execution | None = None
 
-    def execution(self, most: int | None = None) -> Execution:
+    def execution(self, most: int | None = None, *, is_trial: bool = False) -> Execution:
         """A new execution of the launch, of at most so many sub-group instructions, or the limit."""
         limit = self._limit if most is None else min(most, self._limit)
-        self._last = Execution(self._compiled, self._launch, budget=limit, contents=self._contents)
+        self._last = Execution(self._compiled, self._launch, budget=limit, contents=self._contents, is_trial=is_trial)
         return self._last
 
     def printed(self) -> str:
@@ -171,7 +173,7 @@ class Tryout:
         sizes = np.diff(static.start)
         probe = self._probe(int(sample.groups[len(sample.groups) // 2]))
         if probe is None:  # it may be long, or wait for those before it, which run as well when they are tried out
-            fits, first, most_tried = FEWEST_LONG_GROUPS, 0, MOST_GROUPS
+            nanoseconds, fits, first, most_tried = math.inf, FEWEST_LONG_GROUPS, 0, MOST_GROUPS
         else:
             instructions, nanoseconds = max(1, int(probe.segment_count @ sizes)), _nanoseconds(probe, static)
             fits = most = min(most, _fit(instructions))
@@ -183,7 +185,9 @@ class Tryout:
         for some in (self._by_place(max(first, 2 * fits)), tried):
             if some is not tried and (probe is None or 2 * len(some.groups) > len(tried.groups)):
                 continue
-            pilot = run_each(self.execution(2 * MOST_INSTRUCTIONS), some)
+            is_long = nanoseconds * len(some.groups) > LEAST_IDLE_NS
+            is_trial = is_long and (probe is None or _idle_nanoseconds(probe) * len(some.groups) > LEAST_IDLE_NS)
+            pilot = run_each(self.execution(2 * MOST_INSTRUCTIONS, is_trial=is_trial), some)
             if pilot is None or (probe is not None and pilot.depends_on_place(self._launch.num_groups)):
                 return Choice(sample=self._by_place(fits))
         most = min(most, _fit(float(tried.weights @ pilot.segments @ sizes) / everything))
@@ -227,11 +231,28 @@ class Tryout:
 
 def _nanoseconds(execution: Execution, static: StaticTable) -> float:
     """About how long a run without a record took; the same on every machine."""
+    return _SEGMENT_NS * float(execution.segment_count.sum()) + float(_instruction_ns(execution, static).sum())
+
+
+def _instruction_ns(execution: Execution, static: StaticTable) -> NDArray[np.float64]:
+    """About how long each instruction took."""
     rows = static.rows
     of_class = np.array([_CLASS_NS.get(name, _SCALAR_NS) for name in OPCODE_CLASSES])
     lanes = np.repeat(execution.segment_lanes, np.diff(static.start))
-    scalars = lanes * np.maximum(rows["vector_width"], 1)
-    return _SEGMENT_NS * float(execution.segment_count.sum()) + float(scalars @ of_class[rows["opcode_class"]])
+    return (lanes * np.maximum(rows["vector_width"], 1) * of_class[rows["opcode_class"]]).astype(np.float64)
+
+
+def _idle_nanoseconds(execution: Execution) -> float:
+    """About how much of the time of a run went into what decides nothing."""
+    compiled = execution.compiled
+    total_ns = 0.0
+    for segment, lanes in zip(compiled.native.segments, execution.segment_lanes.tolist(), strict=True):
+        idle = [i for i in segment.body if id(i) in compiled.idle] if lanes else []
+        for instruction in idle:
+            name = opcode_class(instruction)
+            cost_ns = _CLASS_NS.get(name, _SCALAR_NS) if name else 0.0
+            total_ns += lanes * max(vector_parts(instruction.type)[0], 1) * cost_ns
+    return total_ns
 
 
 def _fit(instructions: float) -> int:

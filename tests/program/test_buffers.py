@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from perfvec.arguments import BufferArg, ElementType, parse_argument
+from perfvec.errors import MemoryAccessError
 from perfvec.initialisers import RANDOM_PERIOD, Initialiser
 from perfvec.program import executor
 from perfvec.program.buffers import ALIGN, Contents, aligned_zeros, let_go, resident_bytes
 from perfvec.program.executor import Execution, compile_launch
+from tests.opencl import oclgrind_device
 from tests.program.launching import make_launch
 
 # How much memory a block took: one number, known at its end.
@@ -105,7 +107,7 @@ def test_reading_much_keeps_little_in_memory(resident: Resident, monkeypatch: py
         for (int i = 0; i < 8192; i++) s += x[first + i * 64];
         y[get_global_id(0)] = s; }"""
     launch = make_launch(
-        source, f"buffer:float32:{1 << 25}:uniform(0,1)", "buffer:float32:4096", global_size=4096, local_size=64
+        source, f"buffer:float32:{1 << 25}:arange(0,1)", "buffer:float32:4096", global_size=4096, local_size=64
     )
     compiled, sums = compile_launch(launch), []
     for most, bounds in ((1 << 40, (100 << 20, 1 << 40)), (0, (0, 32 << 20))):
@@ -118,3 +120,36 @@ def test_reading_much_keeps_little_in_memory(resident: Resident, monkeypatch: py
         del execution
     assert np.array_equal(*sums)
     assert sums[0].any()
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_what_is_only_read_is_read_from_its_first_period(offset: int):
+    """Also where a pointer is not known until it runs, and where an access goes over the end of a period."""
+    oclgrind_device()
+    source = """kernel void k(global const float* a, global const float* b, int odd, global float4* o) {
+        size_t i = get_global_id(0);
+        global const float* p = odd > 0 && i % 2 ? b : a;
+        o[i] = vload4(0, a + i * 65537 + %d) + p[i * 4099 + 1048575];
+    }""".replace("%d", str(offset))
+    count = 3 << 20
+    a, b = f"buffer:float32:{count}:uniform(0,1)~1", f"buffer:float32:{count}:uniform(0,1)~2"
+    launch = make_launch(source, a, b, "int32:1", "buffer:float32x4:47", global_size=47, local_size=47)
+    launch_a, launch_b = (parse_argument(text).array() for text in (a, b))  # pyright: ignore[reportAttributeAccessIssue]
+    contents: dict[int, Contents] = {}
+    execution = Execution(compile_launch(launch), launch, contents=contents)
+    assert contents[0].mask == (4 << 20) - 1
+    execution.run([0])
+    places = np.arange(47)
+    far = np.where(places % 2, launch_b[places * 4099 + 1048575], launch_a[places * 4099 + 1048575])
+    expected = launch_a[places[:, None] * 65537 + offset + np.arange(4)] + far[:, None]
+    np.testing.assert_array_equal(execution.buffers[3].reshape(-1, 4), expected)
+
+
+def test_a_place_past_the_end_of_what_repeats_is_outside():
+    oclgrind_device()
+    source = (
+        "kernel void k(global const float* a, global float* o) { size_t i = get_global_id(0); o[i] = a[i + 3145697]; }"
+    )
+    launch = make_launch(source, f"buffer:float32:{3 << 20}:uniform(0,1)", "buffer:float32:64", global_size=32)
+    with pytest.raises(MemoryAccessError, match="4 bytes at byte 12582912"):
+        Execution(compile_launch(launch), launch).run([0])
