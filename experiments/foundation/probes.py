@@ -19,8 +19,9 @@ from experiments.foundation.launches import DEVICE, RESULTS, Encoded, encode, op
 from perfvec.apply.models import load_model
 from perfvec.apply.splits import load_holdout
 from perfvec.errors import ModelError
+from perfvec.model.excess import excess_pairs
 from perfvec.model.vectors import log_programs
-from perfvec.resources import NUM_COUNTED, NUM_RESOURCES
+from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +72,9 @@ def gates_of(encoded: Encoded) -> NDArray[np.float64]:
             for launch in encoded.dataset.data.launches
         ]
     )
-    weighed = np.concatenate([gated_NR, units_NV[:, layout.token_unit]], axis=1)
+    times_NA = encoded.programs_ND[:, NUM_COUNTED:NUM_RESOURCES].reshape(-1, len(ARCHETYPES), len(CAUSES)).sum(axis=2)
+    slower_NX = times_NA[:, excess_pairs(layout.excess).slower]
+    weighed = np.concatenate([gated_NR, slower_NX, units_NV[:, layout.token_unit]], axis=1)
     learned = encoded.programs_ND[:, NUM_RESOURCES:]
     return np.divide(learned, weighed, out=np.full_like(learned, np.nan), where=weighed > 0)
 

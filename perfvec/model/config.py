@@ -20,27 +20,30 @@ class ModelConfig:
         token_gates: Gates per unit of an instruction; what is left of `dim` gates the launch's counted resources.
         hidden: Width of the token encoder.
         layers: Its layers.
+        excess: Pairs of archetypes; how much longer a launch takes on one than on the other is a coordinate.
         launch_hidden: Width of the network that gates the launch's counted resources.
-        straight_gates: Whether these gates see the launch's profile beside the network, too: a gate that compares a
-            time on one archetype with that on another is one weight for each.
+        straight_gates: Whether these gates see the launch's log times on archetypes beside the network, too: a gate
+            that compares two of them is one weight for each.
         dropout: Share of hidden values that training drops.
     """
 
     encoder: str = "conv"
-    dim: int = 1536
+    dim: int = 1836
+    excess: int = 300
     token_gates: int = 6
     hidden: int = 64
     layers: int = 2
     launch_hidden: int = 64
-    straight_gates: bool = False
+    straight_gates: bool = True
     dropout: float = 0.2
 
     def __post_init__(self) -> None:
         for name in ("dim", "hidden", "layers", "launch_hidden"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"model setting {name} is {getattr(self, name)}; it must be 1 or more")
-        if self.token_gates < 0:
-            raise ConfigError(f"model setting token_gates is {self.token_gates}; it must be 0 or more")
+        for name in ("token_gates", "excess"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"model setting {name} is {getattr(self, name)}; it must be 0 or more")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"model setting dropout is {self.dropout}; it must be from 0 to below 1")
 

@@ -19,6 +19,8 @@ MAX_WINDOW = 256
 # Entries of a launch profile besides the context; the last of them follow from the timed resources.
 NUM_TIMED_PROFILE = len(ARCHETYPES) * (1 + len(CAUSES))
 PROFILE_EXTRA = NUM_COUNTED + 1 + NUM_TIMED_PROFILE
+# Where the log times on the archetypes are, from the end: context entries come first and differ from schema to schema.
+TIMES_OF_PROFILE = slice(-NUM_TIMED_PROFILE, len(ARCHETYPES) - NUM_TIMED_PROFILE)
 # A resource used less than once in a million instructions looks like one that is not used.
 _LEAST_SHARE = 1e-6
 # A time below this is little: nothing takes less on any device, a launch included.

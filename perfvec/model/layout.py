@@ -1,8 +1,9 @@
 """Which coordinate of a vector is what.
 
-    [ resources | launch gates × resources | token gates × token units | free token gates ]
+    [ resources | launch gates × resources | excess | token gates × token units | free token gates ]
 
-The resources come first, in the order of `perfvec.resources`. A gated coordinate is the same count, weighed between
+The resources come first, in the order of `perfvec.resources`. Excess is how much longer a launch takes on one archetype
+than on another (`perfvec.model.excess`). A gated coordinate is the same count, weighed between
 0 and 1 by what the encoder sees, so it has the same unit and a device charges for it in seconds per that unit. Free
 gates weigh the instruction itself.
 """
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from perfvec.errors import ConfigError
+from perfvec.model.excess import excess_pairs
 from perfvec.model.launch_input import LITTLE_S
-from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES
+from perfvec.resources import ARCHETYPES, NUM_RESOURCES, RESOURCE_INDEX, RESOURCES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 INSTRUCTION = "instruction"
 # What a unit costs that is not named like a resource: about as much as an instruction that does nothing special.
 _DEFAULT_RESOURCE = "other_issue"
+# The cause whose price on the slower archetype prices an excess: where caches and bandwidths tell devices apart.
+_EXCESS_CAUSE = "dram"
 # By which unit a resource of the whole launch is shared among its instructions: the first that one of them uses.
 _SHARED_BY = {
     "serial_atomics": ("atomic_passes",),
@@ -58,12 +62,14 @@ class VectorLayout:
     Attributes:
         unit_names: Units of an instruction.
         launch_gates: Gates per resource.
+        excess: Pairs of archetypes whose excess is a coordinate.
         token_gates: Gates per unit of an instruction.
         free_gates: Gates of the instruction itself.
     """
 
     unit_names: tuple[str, ...]
     launch_gates: int
+    excess: int
     token_gates: int
     free_gates: int
 
@@ -80,7 +86,7 @@ class VectorLayout:
     @property
     def num_learned(self) -> int:
         """All coordinates that are no plain resources."""
-        return self.num_launch_coordinates + self.num_token_coordinates
+        return self.num_launch_coordinates + self.excess + self.num_token_coordinates
 
     @property
     def dim(self) -> int:
@@ -104,7 +110,9 @@ class VectorLayout:
         default = RESOURCE_INDEX[_DEFAULT_RESOURCE]
         of_unit = np.array([RESOURCE_INDEX.get(name, default) for name in self.all_units], dtype=np.int64)
         launch = np.repeat(np.arange(NUM_RESOURCES), self.launch_gates)
-        return np.concatenate([launch, of_unit[self.token_unit]]).astype(np.int64)
+        slower = excess_pairs(self.excess).slower.tolist()
+        excess = [RESOURCE_INDEX[f"time:{ARCHETYPES[place]}:{_EXCESS_CAUSE}"] for place in slower]
+        return np.concatenate([launch, excess, of_unit[self.token_unit]]).astype(np.int64)
 
     @property
     def little(self) -> NDArray[np.float64]:
@@ -136,7 +144,7 @@ class VectorLayout:
         launch = [f"launch:{name}:{gate}" for name in plain for gate in range(self.launch_gates)]
         token = [f"token:{name}:{gate}" for name in self.unit_names for gate in range(self.token_gates)]
         free = [f"token:{INSTRUCTION}:{gate}" for gate in range(self.free_gates)]
-        return (*plain, *launch, *token, *free)
+        return (*plain, *launch, *excess_pairs(self.excess).names, *token, *free)
 
 
 def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayout:
@@ -150,15 +158,17 @@ def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayou
     Raises:
         ConfigError: The coordinates do not suffice.
     """
-    left = config.dim - NUM_RESOURCES - len(unit_names) * config.token_gates
+    left = config.dim - NUM_RESOURCES - config.excess - len(unit_names) * config.token_gates
     if left < 0:
         raise ConfigError(
-            f"dim={config.dim} cannot hold {NUM_RESOURCES} resources and token_gates={config.token_gates} for "
-            f"each of {len(unit_names)} units; set dim to {config.dim - left} or more, or token_gates lower"
+            f"dim={config.dim} cannot hold {NUM_RESOURCES} resources, excess={config.excess} and token_gates="
+            f"{config.token_gates} for each of {len(unit_names)} units; set dim to {config.dim - left} or more, or the "
+            "other two lower"
         )
     return VectorLayout(
         unit_names=unit_names,
         launch_gates=left // NUM_RESOURCES,
+        excess=config.excess,
         token_gates=config.token_gates,
         free_gates=left % NUM_RESOURCES,
     )

@@ -1,13 +1,14 @@
 """The network that makes program vectors: token gates and launch gates on counted units.
 
-    p = [ R ; g(profile) ∘ R ; sum over windows w of weight_w · sum over i in w of f(x_{w,<=i}, profile) ∘ u_{w,i} ]
+    p = [ R ; g(profile) ∘ R ; e(R) ; Σ_w weight_w · Σ_{i in window w} f(x_{w,<=i}, profile) ∘ u_{w,i} ]
 
-R are the counted resources, u an instruction's units, g and f gates in (0, 1). The middle part is a pseudo-instruction
+R are the resources, u an instruction's units, g and f gates in (0, 1), e the excess of times on archetypes over each
+other. The second part is a pseudo-instruction
 that stands for the launch as a whole: what hides behind what is decided there. All parts are 0 or more and in the units
 of their counts, so kernels of any size are as far apart in a vector as they are in time, and nothing needs rescaling.
 
-Legend: N launch, B window, T instruction, F feature, V unit, C profile entry, K counted resource, G gate of a resource,
-L token coordinate, D vector.
+Legend: N launch, B window, T instruction, F feature, V unit, C profile entry, K resource, G gate of a resource,
+A archetype, X pair of archetypes, L token coordinate, D vector.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from perfvec.model.encoder import GateHead, make_encoder
-from perfvec.model.launch_input import PROFILE_EXTRA
+from perfvec.model.excess import excess_pairs
+from perfvec.model.launch_input import PROFILE_EXTRA, TIMES_OF_PROFILE
 from perfvec.model.layout import VectorLayout, make_layout
-from perfvec.resources import NUM_RESOURCES
+from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +79,9 @@ class ProgramEncoder(nn.Module):
     """Launches to program vectors."""
 
     token_unit: Tensor
+    slower: Tensor
+    faster: Tensor
+    scale: Tensor
 
     def __init__(self, schema: FeatureSchema, config: ModelConfig) -> None:
         super().__init__()
@@ -86,6 +91,9 @@ class ProgramEncoder(nn.Module):
         self.feature_norm = Normaliser(num_features)
         self.profile_norm = Normaliser(num_profile)
         self.register_buffer("token_unit", torch.from_numpy(self.layout.token_unit), persistent=False)
+        pairs = excess_pairs(self.layout.excess)
+        for name in ("slower", "faster", "scale"):  # kept with the weights, which are of no use with other pairs
+            self.register_buffer(name, torch.from_numpy(getattr(pairs, name)))
         # Without gates the model is the counted resources alone; PyTorch warns about layers of size 0.
         self.encoder = (
             make_encoder(
@@ -113,7 +121,7 @@ class ProgramEncoder(nn.Module):
             else None
         )
         self.straight_gates = (
-            nn.Linear(num_profile, self.layout.num_launch_coordinates, bias=False)
+            nn.Linear(len(ARCHETYPES), self.layout.num_launch_coordinates, bias=False)
             if self.launch_gates is not None and config.straight_gates
             else None
         )
@@ -139,7 +147,8 @@ class ProgramEncoder(nn.Module):
                 # Instructions and windows are summed in double precision: weights span ten orders of magnitude.
                 sums_BL = self.token_coordinates(bucket, profile_NC).sum(dim=1, dtype=torch.float64)
                 token_NL = token_NL.index_add(0, bucket.launch_B, sums_BL * bucket.weight_B[:, None])
-        return torch.cat([batch.resources_NK, self.launch_coordinates(batch, profile_NC), token_NL], dim=-1)
+        launch_NG, excess_NX = self.launch_coordinates(batch, profile_NC), self.excess(batch.resources_NK)
+        return torch.cat([batch.resources_NK, launch_NG, excess_NX, token_NL], dim=-1)
 
     def normal_profile(self, profile_NC: Tensor) -> Tensor:
         """The profile as the gates see it."""
@@ -157,7 +166,13 @@ class ProgramEncoder(nn.Module):
         """The gated resources of each launch; float64 (N, K · G)."""
         if self.launch_gates is None:
             return batch.resources_NK[:, :0]
-        straight = 0.0 if self.straight_gates is None else self.straight_gates(profile_NC)
+        straight = 0.0 if self.straight_gates is None else self.straight_gates(profile_NC[:, TIMES_OF_PROFILE])
         gates_NG = self.launch_gates[-1](self.launch_gates[:-1](profile_NC), straight)
         gates_NKG = gates_NG.double().unflatten(-1, (NUM_RESOURCES, -1))
         return (gates_NKG * batch.resources_NK[..., None]).flatten(-2)
+
+    def excess(self, resources_NK: Tensor) -> Tensor:
+        """By how much each launch takes longer on one archetype of each pair than on the other; seconds, (N, X)."""
+        times_NA = resources_NK[:, NUM_COUNTED:].unflatten(-1, (len(ARCHETYPES), len(CAUSES))).sum(dim=-1)
+        scaled_NA = times_NA * self.scale
+        return (scaled_NA[:, self.slower] - scaled_NA[:, self.faster]).clamp(min=0.0) / self.scale[self.slower]

@@ -1,6 +1,6 @@
 """Program vectors of launches, what each instruction adds to them, and their product with device vectors.
 
-Legend: N launch, M device, T token, D vector, K resource, G gate of a resource.
+Legend: N launch, M device, T token, D vector, K resource, G gate of a resource, A archetype, X pair of archetypes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import torch
 
 from perfvec.errors import ModelError
 from perfvec.model.batching import PackedLaunches
-from perfvec.model.launch_input import launch_profile
-from perfvec.resources import NUM_RESOURCES
+from perfvec.model.launch_input import LITTLE_S, launch_profile
+from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,8 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
 
     An instruction's own coordinates are its gates times its units. A resource of the launch, gated or not, is shared
     among the instructions in proportion to the first unit that stands for it (`VectorLayout.sharing_units`) and that
-    one of them uses; what no instruction uses stays with the launch.
+    one of them uses; what no instruction uses stays with the launch. An excess is shared as the slower archetype's time
+    is.
 
     Args:
         encoder: The network, in evaluation mode.
@@ -99,15 +100,27 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
                 start = launch.window_start[window]
                 token_TL[start : start + length] = coordinates_BTL[row, :length] * weight_B[row]
         launch_KG = encoder.launch_coordinates(batch, profile_NC).cpu().numpy().reshape(NUM_RESOURCES, -1)
+        excess_X, slower_X = encoder.excess(batch.resources_NK)[0].cpu().numpy(), encoder.slower.cpu().numpy()
     share_TK, rest_K = _shares(launch, layout.sharing_units)
     whole_K1G = np.concatenate([launch.resources[:, None], launch_KG], axis=1)
+    counted_TK = share_TK * launch.resources
+    timed_TA = counted_TK[:, NUM_COUNTED:].reshape(launch.num_tokens, len(ARCHETYPES), len(CAUSES)).sum(axis=2)
+    times_A = launch.resources[NUM_COUNTED:].reshape(len(ARCHETYPES), len(CAUSES)).sum(axis=1)
+    excess_TX = timed_TA[:, slower_X] * (excess_X / np.maximum(times_A[slower_X], LITTLE_S))
     counted_TD = np.concatenate(
-        [share_TK * launch.resources, (share_TK[:, :, None] * launch_KG).reshape(launch.num_tokens, -1)], axis=1
+        [counted_TK, (share_TK[:, :, None] * launch_KG).reshape(launch.num_tokens, -1), excess_TX], axis=1
     )
     rest_KG = rest_K[:, None] * whole_K1G
     return Contributions(
         tokens=np.concatenate([counted_TD, token_TL], axis=1),
-        launch=np.concatenate([rest_KG[:, 0], rest_KG[:, 1:].ravel(), np.zeros(layout.num_token_coordinates)]),
+        launch=np.concatenate(
+            [
+                rest_KG[:, 0],
+                rest_KG[:, 1:].ravel(),
+                excess_X - excess_TX.sum(axis=0),
+                np.zeros(layout.num_token_coordinates),
+            ]
+        ),
     )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perfvec.model.launch_input import LaunchInput
 
 FORMAT = "perfvec-model"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 _SECONDS = "seconds_per_unit"
 # Data sheets are kept in single precision: two that differ by less are one.
 _SAME_SECONDS, _NO_SECONDS = 1e-6, 1e-30
@@ -246,7 +246,13 @@ class TrainedModel:
             check_seconds_per_unit(seconds_per_unit, names["device_names"])
             encoder = ProgramEncoder(schema, config.model)
             bank = DeviceBank(seconds_per_unit, encoder.layout)
+            pairs = (encoder.slower.clone(), encoder.faster.clone(), encoder.scale.clone())
             encoder.load_state_dict(_part(tensors, "encoder."))
+            if not all(map(torch.equal, pairs, (encoder.slower, encoder.faster, encoder.scale))):
+                raise FormatError(
+                    f"{path} was trained with other pairs of archetypes than this release's archs/excess.json; train "
+                    "the model again"
+                )
             bank.load_state_dict(_part(tensors, "bank."))
             return cls(
                 encoder=encoder,

@@ -3,7 +3,7 @@ import pytest
 from perfvec.errors import ConfigError
 from perfvec.model.config import ModelConfig, TrainingConfig, load_training_config
 from perfvec.model.layout import make_layout
-from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX
+from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES
 
 
 def write(tmp_path, text):
@@ -42,6 +42,7 @@ def test_an_empty_file_is_the_default(tmp_path):
         ("model:\n  hidden: 0\n", "hidden is 0"),
         ("model:\n  dropout: 1\n", "dropout is 1.0"),
         ("model:\n  token_gates: -1\n", "token_gates is -1"),
+        ("model:\n  excess: -1\n", "excess is -1"),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, message):
@@ -56,7 +57,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_layout_divides_the_coordinates():
     layout = make_layout(ModelConfig(dim=2000, token_gates=6), ("l1_sectors", "odd"))
-    left = 2000 - NUM_RESOURCES - 2 * 6
+    left = 2000 - NUM_RESOURCES - 300 - 2 * 6
     assert (layout.launch_gates, layout.free_gates) == (left // NUM_RESOURCES, left % NUM_RESOURCES)
     assert layout.dim == 2000 == len(layout.names) == NUM_RESOURCES + layout.num_learned
     assert len(set(layout.names)) == 2000
@@ -67,6 +68,10 @@ def test_layout_divides_the_coordinates():
     other = RESOURCE_INDEX["other_issue"]
     assert prices == [RESOURCE_INDEX["l1_sectors"]] * 6 + [other] * (6 + layout.free_gates)
     assert layout.price[: layout.launch_gates].tolist() == [0] * layout.launch_gates
+    # An excess costs what the slower archetype's time does.
+    excess = layout.names.index("launch:" + RESOURCES[-1].name + ":0") + layout.launch_gates - NUM_RESOURCES
+    slower = layout.names[NUM_RESOURCES + excess].split(":")[1]
+    assert RESOURCES[layout.price[excess]].name == f"time:{slower}:dram"
 
 
 def test_resources_are_shared_by_the_unit_that_stands_for_them():
@@ -88,5 +93,10 @@ def test_times_are_shared_by_what_causes_them():
 
 
 def test_too_few_coordinates_are_refused_with_the_number_that_suffices():
-    with pytest.raises(ConfigError, match=f"set dim to {NUM_RESOURCES + 12} or more"):
-        make_layout(ModelConfig(dim=NUM_RESOURCES, token_gates=6), ("a", "b"))
+    with pytest.raises(ConfigError, match=f"set dim to {NUM_RESOURCES + 32} or more"):
+        make_layout(ModelConfig(dim=NUM_RESOURCES, token_gates=6, excess=20), ("a", "b"))
+
+
+def test_more_pairs_than_there_are_is_refused():
+    with pytest.raises(ConfigError, match=r"excess is 5000; archs/excess\.json has 300 pairs"):
+        make_layout(ModelConfig(dim=9000, excess=5000), ("a",)).price.sum()

@@ -6,7 +6,8 @@ import torch
 
 from perfvec.errors import ModelError
 from perfvec.model.config import ModelConfig
-from perfvec.model.launch_input import LaunchInput, launch_profile
+from perfvec.model.excess import excess_pairs
+from perfvec.model.launch_input import LITTLE_S, TIMES_OF_PROFILE, LaunchInput, launch_profile
 from perfvec.model.program_encoder import Normaliser, ProgramEncoder
 from perfvec.model.vectors import contributions, encode, predict
 from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES, RESOURCE_INDEX
@@ -40,16 +41,23 @@ def part_of(launch: LaunchInput, windows: np.ndarray, share: float) -> LaunchInp
     )
 
 
+def with_times(launch: LaunchInput, seed: int) -> LaunchInput:
+    """The launch with times on archetypes."""
+    resources = launch.resources.copy()
+    resources[NUM_COUNTED:] = np.random.default_rng(seed).lognormal(-12.0, 2.0, NUM_RESOURCES - NUM_COUNTED)
+    return replace(launch, resources=resources)
+
+
 def test_counted_coordinates_are_the_counts(encoder, launches):
     vectors = encode(encoder, launches)
     assert vectors.shape == (5, encoder.layout.dim) and vectors.dtype == np.float64
     np.testing.assert_array_equal(vectors[:, :NUM_RESOURCES], np.stack([x.resources for x in launches]))
 
 
-def test_straight_gates_add_what_the_profile_says_beside_the_network(launches):
+def test_straight_gates_add_what_log_times_say_beside_the_network(launches):
     torch.manual_seed(0)
-    straight = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16, straight_gates=True)).eval()
-    plain = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16)).eval()
+    straight = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16)).eval()
+    plain = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16, straight_gates=False)).eval()
     plain.load_state_dict({name: value for name, value in straight.state_dict().items() if "straight" not in name})
     before = encode(straight, launches)
     np.testing.assert_array_equal(before, encode(plain, launches))  # they begin at 0
@@ -57,7 +65,11 @@ def test_straight_gates_add_what_the_profile_says_beside_the_network(launches):
     with torch.no_grad():
         straight.straight_gates.weight[3, 5] = 2.0
     after = encode(straight, launches)
-    entry = straight.profile_norm(torch.from_numpy(np.stack([launch_profile(x) for x in launches])))[:, 5].numpy()
+    profiles = torch.from_numpy(np.stack([launch_profile(x) for x in launches]))
+    entry = straight.profile_norm(profiles)[:, TIMES_OF_PROFILE][:, 5].numpy()
+    times = np.stack([x.resources[NUM_COUNTED:].reshape(len(ARCHETYPES), -1).sum(axis=1) for x in launches])
+    relative = np.log(times + LITTLE_S) - np.log(times + LITTLE_S).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(profiles[:, TIMES_OF_PROFILE], relative, rtol=1e-5, atol=1e-6)
     place = NUM_RESOURCES + 3
     used = before[:, 3] > 0
     assert used.any()
@@ -65,6 +77,26 @@ def test_straight_gates_add_what_the_profile_says_beside_the_network(launches):
     np.testing.assert_allclose(after[used, place], before[used, 3] / (1 + shut * np.exp(-2.0 * entry[used])), rtol=1e-4)
     others = np.delete(np.arange(before.shape[1]), place)
     np.testing.assert_array_equal(after[:, others], before[:, others])
+
+
+def test_excess_is_what_one_archetype_takes_longer_than_another(encoder, launches):
+    pairs = excess_pairs(encoder.layout.excess)
+    assert (pairs.slower != pairs.faster).all() and len({*pairs.names}) == encoder.layout.excess
+    is_excess = [name.startswith("excess:") for name in encoder.layout.names]
+    timed = [with_times(launch, seed) for seed, launch in enumerate(launches)]
+    found = encode(encoder, timed)[:, is_excess]
+    for launch, row in zip(timed, found, strict=True):
+        times = launch.resources[NUM_COUNTED:].reshape(len(ARCHETYPES), len(CAUSES)).sum(axis=1)
+        expected = [
+            max(0.0, times[a] - times[b] * pairs.scale[b] / pairs.scale[a])
+            for a, b in zip(pairs.slower, pairs.faster, strict=True)
+        ]
+        np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-12 * times.max())
+    assert (found > 0).any() and (found == 0).any()
+    parts = contributions(encoder, timed[0])
+    whole = parts.tokens.sum(axis=0) + parts.launch
+    np.testing.assert_allclose(whole[is_excess], found[0], rtol=1e-9, atol=1e-15)
+    assert (parts.tokens[:, is_excess] > 0).any()
 
 
 def test_vectors_are_not_negative(encoder, launches):
@@ -190,7 +222,7 @@ def test_nothing_to_encode_is_refused(encoder, launches):
 
 
 def test_the_counted_model_has_no_networks(launches):
-    encoder = ProgramEncoder(SCHEMA, ModelConfig(dim=NUM_RESOURCES, token_gates=0)).eval()
+    encoder = ProgramEncoder(SCHEMA, ModelConfig(dim=NUM_RESOURCES, token_gates=0, excess=0)).eval()
     np.testing.assert_array_equal(encode(encoder, launches), np.stack([x.resources for x in launches]))
     parts = contributions(encoder, launches[0])
     np.testing.assert_allclose(parts.tokens.sum(axis=0) + parts.launch, launches[0].resources, rtol=1e-12)
