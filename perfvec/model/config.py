@@ -28,13 +28,13 @@ class ModelConfig:
     """
 
     encoder: str = "conv"
-    dim: int = 1836
-    excess: int = 300
+    dim: int = 1536
+    excess: int = 0
     token_gates: int = 6
     hidden: int = 64
     layers: int = 2
     launch_hidden: int = 64
-    straight_gates: bool = True
+    straight_gates: bool = False
     dropout: float = 0.2
 
     def __post_init__(self) -> None:

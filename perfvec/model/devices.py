@@ -68,6 +68,7 @@ class DeviceBank(nn.Module):
     mix_mean: Tensor
     mix_deviation: Tensor
     price: Tensor
+    start_L: Tensor
 
     def __init__(self, seconds_per_unit: NDArray[np.float64], layout: VectorLayout) -> None:
         super().__init__()
@@ -82,9 +83,11 @@ class DeviceBank(nn.Module):
         self.shared_counted = nn.Parameter(torch.zeros(NUM_RESOURCES))
         self.own_counted = nn.Parameter(torch.zeros(num_devices, NUM_RESOURCES))
         # All gated coordinates of one count together start at about the price of the count.
-        start = 1.0 / max(layout.launch_gates + layout.token_gates, 1)
-        self.start = float(np.log(np.expm1(start)))
-        self.shared_learned = nn.Parameter(torch.full((num_learned,), self.start))
+        # All excesses together start at no more than one such: the causes make up a whole time without them.
+        share_L = np.full(num_learned, 1.0 / max(layout.launch_gates + layout.token_gates, 1))
+        share_L[layout.num_launch_coordinates : layout.num_launch_coordinates + layout.excess] /= max(layout.excess, 1)
+        self.register_buffer("start_L", torch.from_numpy(np.log(np.expm1(share_L))).float(), persistent=False)
+        self.shared_learned = nn.Parameter(self.start_L.clone())
         self.own_learned = nn.Parameter(torch.zeros(num_devices, num_learned))
         self.mix_map = nn.Parameter(torch.zeros(NUM_RESOURCES + num_learned, _NUM_MIX))
 
@@ -135,7 +138,7 @@ class DeviceBank(nn.Module):
         common = (
             self.shared_counted.square().sum() / shared**2
             + self.mix_map.square().sum() / mixed**2
-            + (self.shared_learned - self.start).square().sum() / (4 * learned**2)
+            + (self.shared_learned - self.start_L).square().sum() / (4 * learned**2)
         )
         return 0.5 * (own + common) / num_devices
 

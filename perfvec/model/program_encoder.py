@@ -93,7 +93,7 @@ class ProgramEncoder(nn.Module):
         self.register_buffer("token_unit", torch.from_numpy(self.layout.token_unit), persistent=False)
         pairs = excess_pairs(self.layout.excess)
         for name in ("slower", "faster", "scale"):  # kept with the weights, which are of no use with other pairs
-            self.register_buffer(name, torch.from_numpy(getattr(pairs, name)))
+            self.register_buffer(name, torch.from_numpy(getattr(pairs, name)), persistent=bool(self.layout.excess))
         # Without gates the model is the counted resources alone; PyTorch warns about layers of size 0.
         self.encoder = (
             make_encoder(

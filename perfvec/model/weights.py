@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perfvec.model.launch_input import LaunchInput
 
 FORMAT = "perfvec-model"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 3
 _SECONDS = "seconds_per_unit"
 # Data sheets are kept in single precision: two that differ by less are one.
 _SAME_SECONDS, _NO_SECONDS = 1e-6, 1e-30

@@ -19,7 +19,7 @@ from tests.apply.tiny import DEVICES, measured_table, suites
 
 CONFIG = """
 data: {{holdout: {folder}/holdout.toml, measured: {folder}/measured, suites: {folder}/suites}}
-model: {{encoder: pooled, dim: 1160, excess: 300, hidden: 8, launch_hidden: 8}}
+model: {{encoder: pooled, dim: 860, hidden: 8, launch_hidden: 8}}
 optimiser: {{epochs: 1, learning_rate: 1e-3, validation_fraction: 0, accelerator: cpu}}
 out_dir: {folder}/out
 """
@@ -79,7 +79,7 @@ def test_what_is_left_out_keeps_its_default(tmp_path: Path):
     (place / "config.yaml").write_text("")
     config = load_experiment(place / "config.yaml")
     assert config.out_dir == Path("runs/mine")
-    assert config.training.model.dim == 1836
+    assert config.training.model.dim == 1536
     assert config.data.holdout == "unseen-kernel"
     assert holdout_of(config.data).name == "unseen-kernel"
     (place / "config.yaml").write_text("data: {holdout: none}")

@@ -114,7 +114,7 @@ def tiny_model(families: tuple[str, ...] = ("seen",), devices: tuple[str, ...] =
     """A model with random weights."""
     known = load_devices()
     datasheets = np.stack([seconds_per_unit(known[name]) for name in devices])
-    config = TrainingConfig(model=ModelConfig(encoder="pooled", dim=1160, hidden=8, launch_hidden=8))
+    config = TrainingConfig(model=ModelConfig(encoder="pooled", dim=860, hidden=8, launch_hidden=8))
     with torch.random.fork_rng():
         torch.manual_seed(0)
         encoder = ProgramEncoder(feature_schema(), config.model)

@@ -56,7 +56,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_layout_divides_the_coordinates():
-    layout = make_layout(ModelConfig(dim=2000, token_gates=6), ("l1_sectors", "odd"))
+    layout = make_layout(ModelConfig(dim=2000, token_gates=6, excess=300), ("l1_sectors", "odd"))
     left = 2000 - NUM_RESOURCES - 300 - 2 * 6
     assert (layout.launch_gates, layout.free_gates) == (left // NUM_RESOURCES, left % NUM_RESOURCES)
     assert layout.dim == 2000 == len(layout.names) == NUM_RESOURCES + layout.num_learned

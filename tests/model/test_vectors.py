@@ -20,7 +20,7 @@ SINGLE = 2e-6
 @pytest.fixture(scope="module", params=["conv", "lstm", "pooled", "transformer"])
 def encoder(request):
     torch.manual_seed(0)
-    return ProgramEncoder(SCHEMA, ModelConfig(encoder=request.param, hidden=16)).eval()
+    return ProgramEncoder(SCHEMA, ModelConfig(encoder=request.param, hidden=16, dim=1836, excess=300)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def test_counted_coordinates_are_the_counts(encoder, launches):
 
 def test_straight_gates_add_what_log_times_say_beside_the_network(launches):
     torch.manual_seed(0)
-    straight = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16)).eval()
-    plain = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16, straight_gates=False)).eval()
+    straight = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16, straight_gates=True)).eval()
+    plain = ProgramEncoder(SCHEMA, ModelConfig(encoder="pooled", hidden=16)).eval()
     plain.load_state_dict({name: value for name, value in straight.state_dict().items() if "straight" not in name})
     before = encode(straight, launches)
     np.testing.assert_array_equal(before, encode(plain, launches))  # they begin at 0
@@ -222,7 +222,7 @@ def test_nothing_to_encode_is_refused(encoder, launches):
 
 
 def test_the_counted_model_has_no_networks(launches):
-    encoder = ProgramEncoder(SCHEMA, ModelConfig(dim=NUM_RESOURCES, token_gates=0, excess=0)).eval()
+    encoder = ProgramEncoder(SCHEMA, ModelConfig(dim=NUM_RESOURCES, token_gates=0)).eval()
     np.testing.assert_array_equal(encode(encoder, launches), np.stack([x.resources for x in launches]))
     parts = contributions(encoder, launches[0])
     np.testing.assert_allclose(parts.tokens.sum(axis=0) + parts.launch, launches[0].resources, rtol=1e-12)

@@ -149,7 +149,7 @@ def rewrite(path, *, metadata=None, drop=(), **tensors):
     [
         ({"metadata": {"format": "perfvec-trace"}}, "holds 'perfvec-trace', not 'perfvec-model'"),
         ({"metadata": {"format": None}}, "holds None"),
-        ({"metadata": {"format_version": "1"}}, "format version 1; this release reads 4. Upgrade"),
+        ({"metadata": {"format_version": "1"}}, "format version 1; this release reads 3. Upgrade"),
         ({"metadata": {"config": "{"}}, "is damaged"),
         ({"metadata": {"config": json.dumps({"epochs": 0})}}, "is damaged: training setting epochs"),
         ({"metadata": {"schema": json.dumps({"features_version": 1})}}, "is damaged"),
