@@ -74,8 +74,11 @@ def gates_of(encoded: Encoded) -> NDArray[np.float64]:
     )
     times_NA = encoded.programs_ND[:, NUM_COUNTED:NUM_RESOURCES].reshape(-1, len(ARCHETYPES), len(CAUSES)).sum(axis=2)
     slower_NX = times_NA[:, excess_pairs(layout.excess).slower]
-    weighed = np.concatenate([gated_NR, slower_NX, units_NV[:, layout.token_unit]], axis=1)
     learned = encoded.programs_ND[:, NUM_RESOURCES:]
+    first = gated_NR.shape[1] + layout.excess
+    typical_NL = learned[:, first : first + layout.landmarks]
+    typical_NL = typical_NL.sum(axis=1, keepdims=True).repeat(layout.landmarks, axis=1)
+    weighed = np.concatenate([gated_NR, slower_NX, typical_NL, units_NV[:, layout.token_unit]], axis=1)
     return np.divide(learned, weighed, out=np.full_like(learned, np.nan), where=weighed > 0)
 
 

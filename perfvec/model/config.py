@@ -21,6 +21,7 @@ class ModelConfig:
         hidden: Width of the token encoder.
         layers: Its layers.
         excess: Pairs of archetypes; how much longer a launch takes on one than on the other is a coordinate.
+        landmarks: Typical launches among which a launch's typical time is divided by how near it is to each.
         launch_hidden: Width of the network that gates the launch's counted resources.
         straight_gates: Whether these gates see the launch's log times on archetypes beside the network, too: a gate
             that compares two of them is one weight for each.
@@ -30,6 +31,7 @@ class ModelConfig:
     encoder: str = "conv"
     dim: int = 1536
     excess: int = 0
+    landmarks: int = 0
     token_gates: int = 6
     hidden: int = 64
     layers: int = 2
@@ -41,7 +43,7 @@ class ModelConfig:
         for name in ("dim", "hidden", "layers", "launch_hidden"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"model setting {name} is {getattr(self, name)}; it must be 1 or more")
-        for name in ("token_gates", "excess"):
+        for name in ("token_gates", "excess", "landmarks"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"model setting {name} is {getattr(self, name)}; it must be 0 or more")
         if not 0 <= self.dropout < 1:

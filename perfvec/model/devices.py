@@ -5,8 +5,10 @@ Legend: M device, K counted resource, L learned coordinate, D = K + L vector.
     resource  a_k = s_k · exp(shared_k + W_k · mix + own_k)        s_k seconds per unit from the datasheet
     learned   a_l = a_{k(l)} · softplus(shared_l + W_l · mix + own_l)
 
-k(l) is the resource that prices coordinate l, mix the datasheet's ratios and how near the device is to the archetypes.
-`own` is what a device has to itself; without it the same formulas give the vector of a device that was never measured.
+k(l) is the resource that prices coordinate l. A landmark costs what the device's sheet says of the typical time: the
+prices of all archetypes together, each by how long the median launch takes there. mix is the datasheet's ratios and how
+near the device is to the archetypes. `own` is what a device has to itself; without it the same formulas give the vector
+of a device that was never measured.
 """
 
 # ruff: noqa: N815  (fields that are tensors carry their axes)
@@ -69,6 +71,7 @@ class DeviceBank(nn.Module):
     mix_deviation: Tensor
     price: Tensor
     start_L: Tensor
+    typical_K: Tensor
 
     def __init__(self, seconds_per_unit: NDArray[np.float64], layout: VectorLayout) -> None:
         super().__init__()
@@ -80,6 +83,7 @@ class DeviceBank(nn.Module):
         self.register_buffer("mix_mean", mix_MK.mean(dim=0))
         self.register_buffer("mix_deviation", torch.where(deviation > 1e-6, deviation, torch.ones_like(deviation)))
         self.register_buffer("price", torch.from_numpy(layout.price), persistent=False)
+        self.register_buffer("typical_K", torch.from_numpy(layout.typical_price), persistent=False)
         self.shared_counted = nn.Parameter(torch.zeros(NUM_RESOURCES))
         self.own_counted = nn.Parameter(torch.zeros(num_devices, NUM_RESOURCES))
         # All gated coordinates of one count together start at about the price of the count.
@@ -122,7 +126,8 @@ class DeviceBank(nn.Module):
         own_MK = self.shared_counted.double() + mixed_MD[:, :NUM_RESOURCES] + own_counted.double()
         counted_MK = torch.exp(log_seconds_MK + own_MK)
         raw_ML = self.shared_learned.double() + mixed_MD[:, NUM_RESOURCES:] + own_learned.double()
-        return torch.cat([counted_MK, counted_MK[:, self.price] * functional.softplus(raw_ML)], dim=-1)
+        price_MK = torch.cat([counted_MK, (torch.exp(log_seconds_MK) @ self.typical_K)[:, None]], dim=-1)
+        return torch.cat([counted_MK, price_MK[:, self.price] * functional.softplus(raw_ML)], dim=-1)
 
     def prior(self, *, counted: float, shared: float, learned: float, mixed: float) -> Tensor:
         """Negative log prior per device, up to a constant: squares of what departs from the datasheet.

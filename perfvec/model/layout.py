@@ -1,11 +1,11 @@
 """Which coordinate of a vector is what.
 
-    [ resources | launch gates × resources | excess | token gates × token units | free token gates ]
+    [ resources | launch gates × resources | excess | landmarks | token gates × token units | free token gates ]
 
 The resources come first, in the order of `perfvec.resources`. Excess is how much longer a launch takes on one archetype
-than on another (`perfvec.model.excess`). A gated coordinate is the same count, weighed between
-0 and 1 by what the encoder sees, so it has the same unit and a device charges for it in seconds per that unit. Free
-gates weigh the instruction itself.
+than on another (`perfvec.model.excess`), landmarks divide its typical time (`perfvec.model.landmarks`). A gated
+coordinate is the same count, weighed between 0 and 1 by what the encoder sees, so it has the same unit and a device
+charges for it in seconds per that unit. Free gates weigh the instruction itself.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 INSTRUCTION = "instruction"
 # What a unit costs that is not named like a resource: about as much as an instruction that does nothing special.
 _DEFAULT_RESOURCE = "other_issue"
-# The cause whose price on the slower archetype prices an excess: where caches and bandwidths tell devices apart.
-_EXCESS_CAUSE = "dram"
+# The cause whose price prices an excess and a typical time: where caches and bandwidths tell devices apart.
+_PRICING_CAUSE = "dram"
+# The price of a landmark, which is no resource's: what the device charges for the typical time (`DeviceBank`).
+TYPICAL_PRICE = NUM_RESOURCES
 # By which unit a resource of the whole launch is shared among its instructions: the first that one of them uses.
 _SHARED_BY = {
     "serial_atomics": ("atomic_passes",),
@@ -63,6 +65,7 @@ class VectorLayout:
         unit_names: Units of an instruction.
         launch_gates: Gates per resource.
         excess: Pairs of archetypes whose excess is a coordinate.
+        landmarks: Landmarks.
         token_gates: Gates per unit of an instruction.
         free_gates: Gates of the instruction itself.
     """
@@ -70,6 +73,7 @@ class VectorLayout:
     unit_names: tuple[str, ...]
     launch_gates: int
     excess: int
+    landmarks: int
     token_gates: int
     free_gates: int
 
@@ -86,7 +90,7 @@ class VectorLayout:
     @property
     def num_learned(self) -> int:
         """All coordinates that are no plain resources."""
-        return self.num_launch_coordinates + self.excess + self.num_token_coordinates
+        return self.num_launch_coordinates + self.excess + self.landmarks + self.num_token_coordinates
 
     @property
     def dim(self) -> int:
@@ -106,19 +110,32 @@ class VectorLayout:
 
     @property
     def price(self) -> NDArray[np.int64]:
-        """Resource whose seconds per unit price each learned coordinate; shape `(num_learned,)`."""
+        """Resource whose seconds per unit price each learned coordinate, or `TYPICAL_PRICE`; shape `(num_learned,)`."""
         default = RESOURCE_INDEX[_DEFAULT_RESOURCE]
         of_unit = np.array([RESOURCE_INDEX.get(name, default) for name in self.all_units], dtype=np.int64)
         launch = np.repeat(np.arange(NUM_RESOURCES), self.launch_gates)
         slower = excess_pairs(self.excess).slower.tolist()
-        excess = [RESOURCE_INDEX[f"time:{ARCHETYPES[place]}:{_EXCESS_CAUSE}"] for place in slower]
-        return np.concatenate([launch, excess, of_unit[self.token_unit]]).astype(np.int64)
+        excess = [RESOURCE_INDEX[f"time:{ARCHETYPES[place]}:{_PRICING_CAUSE}"] for place in slower]
+        landmarks = [TYPICAL_PRICE] * self.landmarks
+        return np.concatenate([launch, excess, landmarks, of_unit[self.token_unit]]).astype(np.int64)
+
+    @property
+    def typical_price(self) -> NDArray[np.float64]:
+        """What of each resource's price a landmark costs; shape `(NUM_RESOURCES,)`.
+
+        A typical time is in seconds on the first archetype, by the median launch, and a device's price of it the sum of
+        its prices of all archetypes, each by the seconds that the median launch takes there.
+        """
+        scale_A = excess_pairs(0).scale
+        share_K = np.zeros(NUM_RESOURCES)
+        share_K[[RESOURCE_INDEX[f"time:{name}:{_PRICING_CAUSE}"] for name in ARCHETYPES]] = scale_A[0] / scale_A
+        return share_K
 
     @property
     def little(self) -> NDArray[np.float64]:
         """What is little of each coordinate: one unit of a count, a nanosecond of a time; shape `(dim,)`."""
         of_resource = np.array([LITTLE_S if resource.unit == "s" else 1.0 for resource in RESOURCES])
-        return np.concatenate([of_resource, of_resource[self.price]])
+        return np.concatenate([of_resource, np.append(of_resource, LITTLE_S)[self.price]])
 
     @property
     def sharing_units(self) -> NDArray[np.int64]:
@@ -144,7 +161,8 @@ class VectorLayout:
         launch = [f"launch:{name}:{gate}" for name in plain for gate in range(self.launch_gates)]
         token = [f"token:{name}:{gate}" for name in self.unit_names for gate in range(self.token_gates)]
         free = [f"token:{INSTRUCTION}:{gate}" for gate in range(self.free_gates)]
-        return (*plain, *launch, *excess_pairs(self.excess).names, *token, *free)
+        landmarks = [f"landmark:{number}" for number in range(self.landmarks)]
+        return (*plain, *launch, *excess_pairs(self.excess).names, *landmarks, *token, *free)
 
 
 def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayout:
@@ -158,17 +176,18 @@ def make_layout(config: ModelConfig, unit_names: tuple[str, ...]) -> VectorLayou
     Raises:
         ConfigError: The coordinates do not suffice.
     """
-    left = config.dim - NUM_RESOURCES - config.excess - len(unit_names) * config.token_gates
+    left = config.dim - NUM_RESOURCES - config.excess - config.landmarks - len(unit_names) * config.token_gates
     if left < 0:
         raise ConfigError(
-            f"dim={config.dim} cannot hold {NUM_RESOURCES} resources, excess={config.excess} and token_gates="
-            f"{config.token_gates} for each of {len(unit_names)} units; set dim to {config.dim - left} or more, or the "
-            "other two lower"
+            f"dim={config.dim} cannot hold {NUM_RESOURCES} resources, excess={config.excess}, landmarks="
+            f"{config.landmarks} and token_gates={config.token_gates} for each of {len(unit_names)} units; set dim to "
+            f"{config.dim - left} or more, or the others lower"
         )
     return VectorLayout(
         unit_names=unit_names,
         launch_gates=left // NUM_RESOURCES,
         excess=config.excess,
+        landmarks=config.landmarks,
         token_gates=config.token_gates,
         free_gates=left % NUM_RESOURCES,
     )

@@ -1,11 +1,11 @@
 """The network that makes program vectors: token gates and launch gates on counted units.
 
-    p = [ R ; g(profile) ∘ R ; e(R) ; Σ_w weight_w · Σ_{i in window w} f(x_{w,<=i}, profile) ∘ u_{w,i} ]
+    p = [ R ; g(profile) ∘ R ; e(R) ; m(profile, R) ; Σ_w weight_w · Σ_{i in window w} f(x_{w,<=i}, profile) ∘ u_{w,i} ]
 
 R are the resources, u an instruction's units, g and f gates in (0, 1), e the excess of times on archetypes over each
-other. The second part is a pseudo-instruction
-that stands for the launch as a whole: what hides behind what is decided there. All parts are 0 or more and in the units
-of their counts, so kernels of any size are as far apart in a vector as they are in time, and nothing needs rescaling.
+other, m the typical time by landmarks. The second part is a pseudo-instruction that stands for the launch as a whole:
+what hides behind what is decided there. All parts are 0 or more and in the units of their counts, so kernels of any
+size are as far apart in a vector as they are in time, and nothing needs rescaling.
 
 Legend: N launch, B window, T instruction, F feature, V unit, C profile entry, K resource, G gate of a resource,
 A archetype, X pair of archetypes, L token coordinate, D vector.
@@ -21,7 +21,8 @@ from torch import Tensor, nn
 
 from perfvec.model.encoder import GateHead, make_encoder
 from perfvec.model.excess import excess_pairs
-from perfvec.model.launch_input import PROFILE_EXTRA, TIMES_OF_PROFILE
+from perfvec.model.landmarks import Landmarks
+from perfvec.model.launch_input import PROFILE_EXTRA, TIMES_OF_PROFILE, launch_profile
 from perfvec.model.layout import VectorLayout, make_layout
 from perfvec.resources import ARCHETYPES, CAUSES, NUM_COUNTED, NUM_RESOURCES
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from perfvec.model.batching import LaunchBatch, WindowBucket
     from perfvec.model.config import ModelConfig
-    from perfvec.model.launch_input import FeatureSchema
+    from perfvec.model.launch_input import FeatureSchema, LaunchInput
 
 _SATURATION = 5.0
 
@@ -92,8 +93,10 @@ class ProgramEncoder(nn.Module):
         self.profile_norm = Normaliser(num_profile)
         self.register_buffer("token_unit", torch.from_numpy(self.layout.token_unit), persistent=False)
         pairs = excess_pairs(self.layout.excess)
+        is_kept = bool(self.layout.excess or self.layout.landmarks)
         for name in ("slower", "faster", "scale"):  # kept with the weights, which are of no use with other pairs
-            self.register_buffer(name, torch.from_numpy(getattr(pairs, name)), persistent=bool(self.layout.excess))
+            self.register_buffer(name, torch.from_numpy(getattr(pairs, name)), persistent=is_kept)
+        self.landmarks = Landmarks(self.layout.landmarks) if self.layout.landmarks else None
         # Without gates the model is the counted resources alone; PyTorch warns about layers of size 0.
         self.encoder = (
             make_encoder(
@@ -139,6 +142,7 @@ class ProgramEncoder(nn.Module):
             p_ND, float64, 0 or more, in the units of the counts.
         """
         profile_NC = self.normal_profile(batch.profile_NC)
+        excess_NX, landmark_NL = self.excess(batch.resources_NK), self.landmark_coordinates(batch, profile_NC)
         if profile_noise:
             profile_NC = profile_NC + profile_noise * torch.randn_like(profile_NC)
         token_NL = batch.resources_NK.new_zeros(len(profile_NC), self.layout.num_token_coordinates)
@@ -147,8 +151,8 @@ class ProgramEncoder(nn.Module):
                 # Instructions and windows are summed in double precision: weights span ten orders of magnitude.
                 sums_BL = self.token_coordinates(bucket, profile_NC).sum(dim=1, dtype=torch.float64)
                 token_NL = token_NL.index_add(0, bucket.launch_B, sums_BL * bucket.weight_B[:, None])
-        launch_NG, excess_NX = self.launch_coordinates(batch, profile_NC), self.excess(batch.resources_NK)
-        return torch.cat([batch.resources_NK, launch_NG, excess_NX, token_NL], dim=-1)
+        launch_NG = self.launch_coordinates(batch, profile_NC)
+        return torch.cat([batch.resources_NK, launch_NG, excess_NX, landmark_NL, token_NL], dim=-1)
 
     def normal_profile(self, profile_NC: Tensor) -> Tensor:
         """The profile as the gates see it."""
@@ -173,6 +177,32 @@ class ProgramEncoder(nn.Module):
 
     def excess(self, resources_NK: Tensor) -> Tensor:
         """By how much each launch takes longer on one archetype of each pair than on the other; seconds, (N, X)."""
-        times_NA = resources_NK[:, NUM_COUNTED:].unflatten(-1, (len(ARCHETYPES), len(CAUSES))).sum(dim=-1)
-        scaled_NA = times_NA * self.scale
+        scaled_NA = _times_on_archetypes(resources_NK) * self.scale
         return (scaled_NA[:, self.slower] - scaled_NA[:, self.faster]).clamp(min=0.0) / self.scale[self.slower]
+
+    def landmark_coordinates(self, batch: LaunchBatch, profile_NC: Tensor) -> Tensor:
+        """What each launch has of each landmark; seconds, (N, L)."""
+        if self.landmarks is None:
+            return batch.resources_NK[:, :0]
+        return self.landmarks(profile_NC[:, TIMES_OF_PROFILE], _times_on_archetypes(batch.resources_NK))
+
+    def fit_inputs(self, launches: Sequence[LaunchInput], *, seed: int) -> None:
+        """Take means, deviations and landmarks from the launches of a training.
+
+        Raises:
+            ConfigError: There are too few for the landmarks.
+        """
+        self.feature_norm.fit(
+            [launch.row_features for launch in launches],
+            [np.bincount(launch.token_row).astype(np.float64) for launch in launches],
+        )
+        profiles = [launch_profile(launch)[None] for launch in launches]
+        self.profile_norm.fit(profiles)
+        if self.landmarks is not None:
+            normal_NC = self.normal_profile(torch.from_numpy(np.concatenate(profiles)))
+            self.landmarks.fit(normal_NC[:, TIMES_OF_PROFILE], seed=seed)
+
+
+def _times_on_archetypes(resources_NK: Tensor) -> Tensor:
+    """Seconds, all causes together; (N, A)."""
+    return resources_NK[:, NUM_COUNTED:].unflatten(-1, (len(ARCHETYPES), len(CAUSES))).sum(dim=-1)

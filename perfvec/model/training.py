@@ -31,7 +31,6 @@ from perfvec.files import whole_file
 from perfvec.model.batching import LaunchBatch, PackedLaunches
 from perfvec.model.device_rows import fit_rows
 from perfvec.model.devices import DeviceBank
-from perfvec.model.launch_input import launch_profile
 from perfvec.model.program_encoder import ProgramEncoder
 from perfvec.model.projector import write_projector
 from perfvec.model.training_set import TrainingSet, split_families
@@ -316,11 +315,7 @@ def train(config: TrainingConfig, dataset: TrainingSet, out_dir: str | Path) -> 
         schema = dataset.launches[0].schema
         data = LaunchData(dataset, config)
         encoder = ProgramEncoder(schema, config.model)
-        encoder.feature_norm.fit(
-            [launch.row_features for launch in data.train_set.launches],
-            [np.bincount(launch.token_row).astype(np.float64) for launch in data.train_set.launches],
-        )
-        encoder.profile_norm.fit([launch_profile(launch)[None] for launch in data.train_set.launches])
+        encoder.fit_inputs(data.train_set.launches, seed=config.seed)
         network = Network(encoder, DeviceBank(dataset.seconds_per_unit, encoder.layout))
         module = TrainingModule(network, config, dataset.kinds)
         _fit(module, data, folder)

@@ -78,7 +78,7 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
     An instruction's own coordinates are its gates times its units. A resource of the launch, gated or not, is shared
     among the instructions in proportion to the first unit that stands for it (`VectorLayout.sharing_units`) and that
     one of them uses; what no instruction uses stays with the launch. An excess is shared as the slower archetype's time
-    is.
+    is, a landmark as the times on all archetypes are in the mean.
 
     Args:
         encoder: The network, in evaluation mode.
@@ -101,14 +101,16 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
                 token_TL[start : start + length] = coordinates_BTL[row, :length] * weight_B[row]
         launch_KG = encoder.launch_coordinates(batch, profile_NC).cpu().numpy().reshape(NUM_RESOURCES, -1)
         excess_X, slower_X = encoder.excess(batch.resources_NK)[0].cpu().numpy(), encoder.slower.cpu().numpy()
+        landmark_L = encoder.landmark_coordinates(batch, profile_NC)[0].cpu().numpy()
     share_TK, rest_K = _shares(launch, layout.sharing_units)
     whole_K1G = np.concatenate([launch.resources[:, None], launch_KG], axis=1)
     counted_TK = share_TK * launch.resources
     timed_TA = counted_TK[:, NUM_COUNTED:].reshape(launch.num_tokens, len(ARCHETYPES), len(CAUSES)).sum(axis=2)
     times_A = launch.resources[NUM_COUNTED:].reshape(len(ARCHETYPES), len(CAUSES)).sum(axis=1)
-    excess_TX = timed_TA[:, slower_X] * (excess_X / np.maximum(times_A[slower_X], LITTLE_S))
+    share_TA = timed_TA / np.maximum(times_A, LITTLE_S)
+    excess_TX, landmark_TL = share_TA[:, slower_X] * excess_X, share_TA.mean(axis=1, keepdims=True) * landmark_L
     counted_TD = np.concatenate(
-        [counted_TK, (share_TK[:, :, None] * launch_KG).reshape(launch.num_tokens, -1), excess_TX], axis=1
+        [counted_TK, (share_TK[:, :, None] * launch_KG).reshape(launch.num_tokens, -1), excess_TX, landmark_TL], axis=1
     )
     rest_KG = rest_K[:, None] * whole_K1G
     return Contributions(
@@ -118,6 +120,7 @@ def contributions(encoder: ProgramEncoder, launch: LaunchInput) -> Contributions
                 rest_KG[:, 0],
                 rest_KG[:, 1:].ravel(),
                 excess_X - excess_TX.sum(axis=0),
+                landmark_L - landmark_TL.sum(axis=0),
                 np.zeros(layout.num_token_coordinates),
             ]
         ),

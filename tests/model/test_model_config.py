@@ -2,7 +2,8 @@ import pytest
 
 from perfvec.errors import ConfigError
 from perfvec.model.config import ModelConfig, TrainingConfig, load_training_config
-from perfvec.model.layout import make_layout
+from perfvec.model.launch_input import LITTLE_S
+from perfvec.model.layout import TYPICAL_PRICE, make_layout
 from perfvec.resources import NUM_RESOURCES, RESOURCE_INDEX, RESOURCES
 
 
@@ -43,6 +44,7 @@ def test_an_empty_file_is_the_default(tmp_path):
         ("model:\n  dropout: 1\n", "dropout is 1.0"),
         ("model:\n  token_gates: -1\n", "token_gates is -1"),
         ("model:\n  excess: -1\n", "excess is -1"),
+        ("model:\n  landmarks: -1\n", "landmarks is -1"),
     ],
 )
 def test_mistakes_are_named(tmp_path, text, message):
@@ -56,8 +58,8 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_layout_divides_the_coordinates():
-    layout = make_layout(ModelConfig(dim=2000, token_gates=6, excess=300), ("l1_sectors", "odd"))
-    left = 2000 - NUM_RESOURCES - 300 - 2 * 6
+    layout = make_layout(ModelConfig(dim=2000, token_gates=6, excess=300, landmarks=50), ("l1_sectors", "odd"))
+    left = 2000 - NUM_RESOURCES - 350 - 2 * 6
     assert (layout.launch_gates, layout.free_gates) == (left // NUM_RESOURCES, left % NUM_RESOURCES)
     assert layout.dim == 2000 == len(layout.names) == NUM_RESOURCES + layout.num_learned
     assert len(set(layout.names)) == 2000
@@ -72,6 +74,9 @@ def test_layout_divides_the_coordinates():
     excess = layout.names.index("launch:" + RESOURCES[-1].name + ":0") + layout.launch_gates - NUM_RESOURCES
     slower = layout.names[NUM_RESOURCES + excess].split(":")[1]
     assert RESOURCES[layout.price[excess]].name == f"time:{slower}:dram"
+    assert layout.names.index("landmark:0") == NUM_RESOURCES + excess + 300
+    assert (layout.price == TYPICAL_PRICE).sum() == 50
+    assert (layout.little[[name.startswith("landmark:") for name in layout.names]] == LITTLE_S).all()
 
 
 def test_resources_are_shared_by_the_unit_that_stands_for_them():
