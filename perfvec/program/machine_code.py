@@ -12,9 +12,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from perfvec.errors import UnsupportedError
+from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.group_driver import DRIVER_IR
 from perfvec.program.idle import idle_instructions
 from perfvec.program.native import NativeKernel, translate
+from perfvec.program.registers import most_live_registers
 
 _ALIGN = 128
 CODE_LEVEL = 2  # of LLVM's code generator
@@ -52,6 +54,18 @@ class CompiledKernel:
         self.slot_offsets = dict(zip(native.slots, offsets[num_args:], strict=True))
         self.costs = np.array([max(1, len(s.body) + (s.terminator is not None)) for s in native.segments], np.int32)
         self.num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments)).astype(np.int32)
+
+    @cached_property
+    def static(self) -> StaticTable:
+        """The kernel's static table; all its launches share it, so its arrays cannot be written."""
+        table = make_static_table(self.native)
+        table.rows.setflags(write=False)
+        return table
+
+    @cached_property
+    def live_registers(self) -> int:
+        """See `perfvec.program.registers.most_live_registers`."""
+        return most_live_registers(self.native.kernel)
 
     @cached_property
     def idle(self) -> frozenset[int]:
