@@ -39,6 +39,8 @@ _EVENTS_CAPACITY = 1 << 14
 _ADDRESS_ROWS = 1 << 12
 _ALIGN = 128
 _MAX_COMPILED = 64
+_DONE = int(Status.DONE)
+_STILL_SOUND = (_DONE, int(Status.RECORD_FULL))
 MAX_LOCAL_BYTES = 1 << 18  # of a work-group; no GPU has more
 MAX_PRIVATE_BYTES = 1 << 32  # of a work-group
 # Memory of the process above which large buffers that a kernel only reads are let go of; looked at after so many steps.
@@ -99,6 +101,8 @@ class Execution:
         self.compiled, self.launch = compiled, launch
         self._contents = {} if contents is None else contents
         self._context = np.zeros(len(CONTEXT), np.int64)
+        self._context_address = self._context.ctypes.data
+        self._run_groups = run_groups()
         self._keep_alive: list[NDArray[np.generic]] = [self._context]
         self.memories: dict[int, BoundMemory] = {}
         self.buffers: dict[int, NDArray[np.generic]] = {}
@@ -352,7 +356,7 @@ class Execution:
         self.begin(groups, is_recorded=False)
         for number in range(1, len(groups) + 1):
             self._set("num_run", number)
-            while not self.step()[0]:
+            while not self._advance(_EVENTS_CAPACITY):
                 pass
             yield
 
@@ -378,6 +382,11 @@ class Execution:
         Raises:
             MemoryAccessError, BarrierDivergenceError, BudgetError: The kernel did what it must not.
         """
+        is_done = self._advance(most_events)
+        return is_done, *self.record()
+
+    def _advance(self, most_events: int) -> bool:
+        """As `step`, without the record."""
         self._num_steps += 1
         if self._only_read and self._num_steps % _LET_GO_AFTER == 0 and resident_bytes() > self._most_resident:
             for buffer in self._only_read:
@@ -387,10 +396,10 @@ class Execution:
         self._set("events_count", 0)
         self._set("addresses_count", 0)
         self._set("events_capacity", max(2, min(most_events, _EVENTS_CAPACITY)))
-        status = Status(run_groups()(self._context.ctypes.data))
-        if status not in (Status.DONE, Status.RECORD_FULL):
-            raise self._error(status, int(self._chosen[self._get("position")]))
-        return status == Status.DONE, *self.record()
+        status = self._run_groups(self._context_address)
+        if status not in _STILL_SOUND:
+            raise self._error(Status(status), int(self._chosen[self._get("position")]))
+        return status == _DONE
 
     def record(self) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         """Events and address rows of the last step; none if it was not recorded."""

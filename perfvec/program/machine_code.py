@@ -6,15 +6,22 @@ import ctypes
 import struct
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import llvmlite.binding as llvm
 import numpy as np
 
 from perfvec.errors import UnsupportedError
+from perfvec.program.classify import CLASS_INDEX, StaticTable, make_static_table, opcode_class
 from perfvec.program.group_driver import DRIVER_IR
 from perfvec.program.idle import idle_instructions
+from perfvec.program.ir import vector_parts
 from perfvec.program.native import NativeKernel, translate
+from perfvec.program.registers import most_live_registers
+from perfvec.trace_data import OPCODE_CLASSES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _ALIGN = 128
 CODE_LEVEL = 2  # of LLVM's code generator
@@ -34,6 +41,8 @@ class CompiledKernel:
         segments: Address of the table of the segments' functions.
         costs: Instructions of each segment.
         num_sites: Memory accesses of each segment.
+        tried_ns: Estimated time of the work-groups of all launches that were tried out, in nanoseconds; kept by
+            `perfvec.program.pilot`.
 
     Raises:
         UnsupportedError: LLVM refuses the translation, or the code needs helpers that this process lacks.
@@ -51,12 +60,41 @@ class CompiledKernel:
         self.arg_offsets = offsets[:num_args]
         self.slot_offsets = dict(zip(native.slots, offsets[num_args:], strict=True))
         self.costs = np.array([max(1, len(s.body) + (s.terminator is not None)) for s in native.segments], np.int32)
+        self.tried_ns = 0.0
         self.num_sites = np.bincount([s.segment for s in native.sites], minlength=len(native.segments)).astype(np.int32)
+
+    @cached_property
+    def static(self) -> StaticTable:
+        """The kernel's static table; all its launches share it, so its arrays cannot be written."""
+        table = make_static_table(self.native)
+        table.rows.setflags(write=False)
+        return table
+
+    @cached_property
+    def live_registers(self) -> int:
+        """See `perfvec.program.registers.most_live_registers`."""
+        return most_live_registers(self.native.kernel)
 
     @cached_property
     def idle(self) -> frozenset[int]:
         """See `perfvec.program.idle.idle_instructions`."""
         return idle_instructions(self.native)
+
+    @cached_property
+    def idle_scalars(self) -> NDArray[np.int64]:
+        """Scalars that a lane's idle instructions compute; shape `(segments, len(OPCODE_CLASSES))`."""
+        scalars = np.zeros((len(self.native.segments), len(OPCODE_CLASSES)), np.int64)
+        for segment in self.native.segments:
+            for instruction in segment.body:
+                name = opcode_class(instruction) if id(instruction) in self.idle else ""
+                if name:
+                    scalars[segment.index, CLASS_INDEX[name]] += max(vector_parts(instruction.type)[0], 1)
+        return scalars
+
+    @property
+    def has_trial(self) -> bool:
+        """Whether `trial_segments` have been compiled."""
+        return "trial_segments" in self.__dict__
 
     @cached_property
     def trial_segments(self) -> int:

@@ -15,9 +15,8 @@ import numpy as np
 
 from perfvec.errors import BudgetError
 from perfvec.program.accesses import GLOBAL
-from perfvec.program.classify import opcode_class
 from perfvec.program.executor import Execution
-from perfvec.program.ir import pointer_space, vector_parts
+from perfvec.program.ir import pointer_space
 from perfvec.program.sampling import Sample, choose_groups, place_classes, sample_groups
 from perfvec.trace_data import ADDRESS_SPACES, OPCODE_CLASSES
 
@@ -41,7 +40,9 @@ FIRST_NS = 30e6
 # half of which are within a third of it; atomics as if their addresses were all over a large buffer, the dearest case.
 _SEGMENT_NS, _SCALAR_NS = 28.0, 0.3
 _CLASS_NS = {"special": 6.0, "native": 2.0, "atomic": 60.0, "load": 1.0, "store": 1.0}
-# Estimated time of what decides nothing, of all that are tried out, above which code without it is compiled.
+_OF_CLASS_NS = np.array([_CLASS_NS.get(name, _SCALAR_NS) for name in OPCODE_CLASSES])
+# Estimated time of what decides nothing, of all that are tried out of a kernel's launches, above which code without
+# it is compiled.
 LEAST_IDLE_NS = 10e6
 # Share of executed segments by which work-groups of a sample may differ from what they do when others run before them.
 SAME_WITHIN = 0.002
@@ -185,8 +186,7 @@ class Tryout:
         for some in (self._by_place(max(first, 2 * fits)), tried):
             if some is not tried and (probe is None or 2 * len(some.groups) > len(tried.groups)):
                 continue
-            is_long = nanoseconds * len(some.groups) > LEAST_IDLE_NS
-            is_trial = is_long and (probe is None or _idle_nanoseconds(probe) * len(some.groups) > LEAST_IDLE_NS)
+            is_trial = probe is None or self._is_trial_worth(probe, nanoseconds, len(some.groups))
             pilot = run_each(self.execution(2 * MOST_INSTRUCTIONS, is_trial=is_trial), some)
             if pilot is None or (probe is not None and pilot.depends_on_place(self._launch.num_groups)):
                 return Choice(sample=self._by_place(fits))
@@ -203,7 +203,7 @@ class Tryout:
 
     def _probe(self, group: int) -> Execution | None:
         """A work-group that has run alone; None if it has more instructions than a sample may have."""
-        probe = self.execution(FEWEST_INSTRUCTIONS)
+        probe = self.execution(FEWEST_INSTRUCTIONS, is_trial=self._compiled.has_trial)
         try:
             probe.run([group])
         except BudgetError:
@@ -212,6 +212,14 @@ class Tryout:
             return None
         return probe
 
+    def _is_trial_worth(self, probe: Execution, nanoseconds: float, num_groups: int) -> bool:
+        """Whether to try work-groups out by code without what is idle, which takes time to compile."""
+        compiled = self._compiled
+        compiled.tried_ns += nanoseconds * num_groups
+        if compiled.has_trial or compiled.tried_ns <= LEAST_IDLE_NS:
+            return compiled.has_trial
+        return compiled.tried_ns * _idle_nanoseconds(probe) / nanoseconds > LEAST_IDLE_NS
+
     def _by_place(self, most: int) -> Sample:
         return sample_groups(self._launch.num_groups, most=most, seed=self._seed)
 
@@ -219,7 +227,7 @@ class Tryout:
         """Work-groups that were tried out besides, if those of the sample do something else without them."""
         if all(p.use or p.opaque or pointer_space(p.type) != GLOBAL for p in self._compiled.native.kernel.parameters):
             return None  # none reads what another writes
-        execution = self.execution(2 * MOST_INSTRUCTIONS)
+        execution = self.execution(2 * MOST_INSTRUCTIONS, is_trial=self._compiled.has_trial)
         expected = pilot.segments[np.isin(pilot.sample.groups, sample.groups)].sum(axis=0)
         try:
             execution.run(sample.groups)
@@ -237,22 +245,13 @@ def _nanoseconds(execution: Execution, static: StaticTable) -> float:
 def _instruction_ns(execution: Execution, static: StaticTable) -> NDArray[np.float64]:
     """About how long each instruction took."""
     rows = static.rows
-    of_class = np.array([_CLASS_NS.get(name, _SCALAR_NS) for name in OPCODE_CLASSES])
     lanes = np.repeat(execution.segment_lanes, np.diff(static.start))
-    return (lanes * np.maximum(rows["vector_width"], 1) * of_class[rows["opcode_class"]]).astype(np.float64)
+    return (lanes * np.maximum(rows["vector_width"], 1) * _OF_CLASS_NS[rows["opcode_class"]]).astype(np.float64)
 
 
 def _idle_nanoseconds(execution: Execution) -> float:
     """About how much of the time of a run went into what decides nothing."""
-    compiled = execution.compiled
-    total_ns = 0.0
-    for segment, lanes in zip(compiled.native.segments, execution.segment_lanes.tolist(), strict=True):
-        idle = [i for i in segment.body if id(i) in compiled.idle] if lanes else []
-        for instruction in idle:
-            name = opcode_class(instruction)
-            cost_ns = _CLASS_NS.get(name, _SCALAR_NS) if name else 0.0
-            total_ns += lanes * max(vector_parts(instruction.type)[0], 1) * cost_ns
-    return total_ns
+    return float(execution.segment_lanes @ execution.compiled.idle_scalars @ _OF_CLASS_NS)
 
 
 def _fit(instructions: float) -> int:

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from perfvec.program.classify import StaticTable, make_static_table
 from perfvec.program.executor import DEFAULT_BUDGET, Execution, compile_launch
 from perfvec.program.frontend import PIPELINE_VERSION
 from perfvec.program.local_memory import LocalReads
 from perfvec.program.long_runs import LongRuns
 from perfvec.program.pilot import Tryout
 from perfvec.program.record import Collected, Recorder, is_counted_atomic
-from perfvec.program.registers import most_live_registers
 from perfvec.trace_data import LINE_BYTES, LaunchContext, Trace, TraceSummary, open_trace
 
 if TYPE_CHECKING:
@@ -105,7 +103,7 @@ def _trace(
     on_printf: Callable[[str], None] | None,
 ) -> TraceSummary:
     compiled = compile_launch(launch)
-    static = make_static_table(compiled.native)
+    static = compiled.static
     tryout = Tryout(compiled, launch, limit=DEFAULT_BUDGET if budget is None else budget)
     try:
         choice = tryout.choose(static, work_groups)
@@ -127,7 +125,8 @@ def _trace(
         if on_printf is not None and (text := tryout.printed()):
             on_printf(text)
     tables, contention = recorder.tables(), recorder.atomics.contention()
-    static.rows["contention"][is_counted_atomic(static.rows)] = contention.by_instruction
+    rows = static.rows.copy()
+    rows["contention"][is_counted_atomic(rows)] = contention.by_instruction
     return TraceSummary(
         launch=launch,
         pipeline_version=PIPELINE_VERSION,
@@ -137,14 +136,14 @@ def _trace(
         context=_context(
             launch,
             execution,
-            static,
+            len(rows),
             tables["sub_groups"],
             recorder.num_lines() + float(runs.extra_lines @ sample.weights),
             contention,
             recorder.control_flow.summary(),
             caveat,
         ),
-        static=static.rows,
+        static=rows,
         **tables,
     )
 
@@ -152,7 +151,7 @@ def _trace(
 def _context(
     launch: Launch,
     execution: Execution,
-    static: StaticTable,
+    static_instructions: int,
     sub_groups: NDArray[np.void],
     num_lines: float,
     contention: Contention,
@@ -171,10 +170,10 @@ def _context(
         num_dims=len(launch.global_size),
         local_mem_bytes=execution.local_mem_bytes,
         private_mem_bytes=execution.compiled.native.memories.private_bytes,
-        live_registers=most_live_registers(execution.compiled.native.kernel),
+        live_registers=execution.compiled.live_registers,
         buffer_bytes=launch.buffer_bytes,
         footprint_bytes=min(LINE_BYTES * num_lines, float(max(launch.buffer_bytes, LINE_BYTES))),
-        static_instructions=len(static.rows),
+        static_instructions=static_instructions,
         mean_instructions=mean,
         max_instructions=float(lengths.max()),
         instructions_spread=spread / mean if mean else 0.0,

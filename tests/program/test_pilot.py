@@ -186,6 +186,22 @@ def test_work_groups_that_cannot_see_each_other_are_not_run_again(
     assert any(1 < number <= len(sample.sub_groups) for number in runs) == is_run_again
 
 
+def test_code_without_what_is_idle_is_compiled_once_it_pays_over_launches(monkeypatch: pytest.MonkeyPatch):
+    source = """kernel void k(global const float *x, global float *y) {
+        int i = get_global_id(0); float s = x[i]; s = s * s + sin(s) * exp(s); y[i] = i % 3 ? s : 0; }"""
+    launch = make_launch(source, "buffer:float32:25600", "buffer:float32:25600", global_size=25600, local_size=64)
+    compiled = compile_launch(launch)
+    before = trace_launch(launch)
+    assert not compiled.has_trial
+    assert compiled.tried_ns > 0
+    monkeypatch.setattr(pilot, "LEAST_IDLE_NS", 1.1 * compiled.tried_ns)
+    for _ in range(8):
+        after = trace_launch(launch)
+        assert np.array_equal(before.sub_groups, after.sub_groups)
+        assert np.array_equal(before.stream_window, after.stream_window)
+    assert compiled.has_trial
+
+
 def test_classes_of_instructions_are_told_apart_beside_many_bytes():
     # A class of 1 % of the instructions, all in a tenth of the work-groups; lanes ask 50 bytes an instruction.
     behaviour = np.tile([1000.0, 0.0, 50_000.0], (2000, 1))

@@ -45,28 +45,31 @@ def consume(events, successors, weights, counts, totals, waiting, num_waiting, s
                     counts[row, column] = 0
             scalars[GROUP] += 1
             continue
-        place = unsigned(0)
-        while place < num_waiting[sub_group]:
-            here = waiting[sub_group, place, _MASK] & mask
+        left, place = mask, num_waiting[sub_group]
+        while left and place:  # from the last, which is mostly the one; a lane waits at one branch at most
+            place -= 1
+            here = waiting[sub_group, unsigned(place), _MASK] & left
             if here:
-                origin, to = unsigned(waiting[sub_group, place, _SEGMENT]), waiting[sub_group, place, _TO]
+                left ^= here
+                origin = unsigned(waiting[sub_group, unsigned(place), _SEGMENT])
+                to = waiting[sub_group, unsigned(place), _TO]
                 for way in range(successors.shape[1]):
                     if successors[origin, way] == segment:
                         counts[origin, TO_FIRST + way] += count_lanes(here)
                 counts[origin, SPLITS] += to >= 0
-                waiting[sub_group, place, _TO] = segment if to == _NOWHERE else _SEVERAL
-                waiting[sub_group, place, _MASK] ^= here
-                if waiting[sub_group, place, _MASK] == 0:
+                waiting[sub_group, unsigned(place), _TO] = segment if to == _NOWHERE else _SEVERAL
+                waiting[sub_group, unsigned(place), _MASK] ^= here
+                if waiting[sub_group, unsigned(place), _MASK] == 0:
                     num_waiting[sub_group] -= 1
+                    last = unsigned(num_waiting[sub_group])
                     for column in range(3):
-                        waiting[sub_group, place, column] = waiting[sub_group, unsigned(num_waiting[sub_group]), column]
-                    continue
-            place += unsigned(1)
+                        waiting[sub_group, unsigned(place), column] = waiting[sub_group, last, column]
         counts[unsigned(segment), RUNS] += 1
         counts[unsigned(segment), LANES] += count_lanes(mask)
         if successors[unsigned(segment), 0] >= 0:
-            waiting[sub_group, place, _MASK] = mask
-            waiting[sub_group, place, _SEGMENT] = segment
-            waiting[sub_group, place, _TO] = _NOWHERE
+            end = unsigned(num_waiting[sub_group])
+            waiting[sub_group, end, _MASK] = mask
+            waiting[sub_group, end, _SEGMENT] = segment
+            waiting[sub_group, end, _TO] = _NOWHERE
             num_waiting[sub_group] += 1
     scalars[SUB_GROUP] = sub_group
