@@ -89,12 +89,6 @@ class Covariance:
         variance_n += square_nR[:, : len(shared_rD)].sum(axis=1) - square_nR[:, len(shared_rD) :].sum(axis=1)
         return np.maximum(variance_n, 0)
 
-    def mean_variance(self, gram_DD: NDArray[Real]) -> float:
-        """Mean of `variance` over many rows, given the mean of row' row over them, `(D, D)`."""
-        own_D, shared_rD, taken_kD = self._parts(gram_DD)
-        added = np.diag(gram_DD) @ own_D + np.einsum("rd,rd->", shared_rD @ gram_DD, shared_rD)
-        return max(float(added - np.einsum("kd,kd->", taken_kD @ gram_DD, taken_kD)), 0.0)
-
     def _parts(self, rows_nD: NDArray[Real]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         own_D, shared_rD, taken_kD = (
             part.astype(rows_nD.dtype, copy=False) for part in (self.own, self.shared, self.taken)

@@ -104,9 +104,10 @@ def test_simulated_devices_neither_slow_the_choice_nor_widen_the_prior():
     np.testing.assert_array_equal(dense(known.prior(DEVICES[0], spread).covariance), dense(alone.covariance))
 
 
-def test_choices_from_the_shipped_set_are_those_of_dense_matrices():
+@pytest.mark.parametrize("name", ["nvidia-rtx-3090", "nvidia-h200", "amd-mi250x"])
+def test_choices_from_the_shipped_set_are_those_of_dense_matrices(name):
     calibration = load_set()
-    device = find_devices(["nvidia-rtx-3090"])[0]
+    device = find_devices([name])[0]
     prior = prior_of(load_model(), device, calibration.uncertainty)
     misfit = calibration.uncertainty.misfit_of(device.type).known
     weights, _ = shares(calibration.programs, prior.log_mean)
@@ -116,7 +117,7 @@ def test_choices_from_the_shipped_set_are_those_of_dense_matrices():
     for _ in range(6):
         exact = design_gains(covariance, weights, weights, misfit, calibration.kernels, chosen)
         exact[chosen] = 0.0
-        # 10^-5 of the targets' shares is left out, and products are in single precision.
-        np.testing.assert_allclose(design.gains(), exact, atol=1e-3 * exact.max())
+        # 3 · 10^-4 of the targets' shares is left out of gains, not of choices; products are in single precision.
+        np.testing.assert_allclose(design.gains(), exact, atol=2e-3 * exact.max())
         chosen.append(design.choose())
         assert chosen[-1] == exact.argmax()

@@ -29,7 +29,7 @@ def test_the_gain_is_what_the_posterior_loses():
         # The times are as predicted, so the posterior stays where the shares were taken.
         rows = measured(programs[chosen], times[chosen], kernels=[kernels[row] for row in chosen])
         left = posterior(prior, rows, misfit).covariance.variance(target_mD).mean()
-        assert design.mean_variance == pytest.approx(left, rel=1e-4)  # single precision, and 1e-5 is left out
+        assert design.mean_variance == pytest.approx(left, rel=1e-4)  # single precision, and 3e-4 is left out of shares
     assert len(set(chosen)) == 20
 
 
@@ -101,12 +101,15 @@ def test_targets_that_are_alike_are_few_directions():
     prior, programs = structured_device(12)
     weights, _ = shares(programs, prior.log_mean)
     gram = weights.T @ weights / len(weights)
-    found = few_directions(gram.astype(np.float32)).astype(np.float64)
+    found, left = few_directions(weights.astype(np.float32))
+    found = found.astype(np.float64)
     rest = np.linalg.eigvalsh(gram - found.T @ found)
     assert len(found) < 120
-    assert np.abs(rest).sum() < 2e-5 * np.trace(gram)  # 1e-5 and single precision
+    assert np.abs(rest).sum() < 3.1e-4 * np.trace(gram)  # 3e-4 and single precision
+    np.testing.assert_allclose(left, np.diag(gram - found.T @ found), atol=1e-6 * gram.max())
     # A single launch is a single direction, as it is.
-    one = few_directions(np.outer(weights[0], weights[0]).astype(np.float32))
+    one, left = few_directions(weights[:1].astype(np.float32))
+    assert left.max() < 1e-6 * weights[0].max() ** 2
     assert one.shape == (1, 150)
     np.testing.assert_allclose(np.abs(one), weights[:1], rtol=1e-5, atol=1e-9)
 
