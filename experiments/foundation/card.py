@@ -1,4 +1,4 @@
-"""`python -m experiments.foundation.card`: write measured figures into docs/model-card.md and docs/vectors.md.
+"""`python -m experiments.foundation.card`: write measured figures into the README, the model card and docs/vectors.md.
 
 Each page has places `<!-- begin NAME -->` to `<!-- end NAME -->`; what stands between them is made anew from the JSON
 files in experiments/foundation/results and from the weights, so that no figure is copied by hand. The files come from
@@ -39,6 +39,8 @@ _SUBSETS = ("all", "over 20 us", "sizes not tied")
 # Of devices that are taken for new, the table has all launches together, before and after so many were measured there.
 _COUNTS = (0, 10)
 _NEW = ("unseen-device", "both-unseen")
+# In the README's table, first.
+_DEVICES = ("nvidia-h200", "xeon-16core-pocl")
 
 
 def percent(value: float | None) -> str:
@@ -80,6 +82,26 @@ def results_text(evaluation: Mapping[str, Any]) -> str:
         )
     made = table((*heads, *(f"{name}, MAPE" for name in beside)), lines, texts=2)
     return "\n\n".join((made, *evaluation["notes"]))
+
+
+def unseen_text(evaluation: Mapping[str, Any]) -> str:
+    """Kernels whose family was left out, on measured devices: a row a device, group of launches and predictor."""
+    lines = [
+        (
+            row["device"],
+            f"{row['num_launches']}" + ("" if row["subset"] == "all" else f", {row['subset'].replace('us', 'µs')}"),
+            row["predictor"],
+            *(percent(row[name]) for name in ("mape", "median_ape", "p90_ape")),
+            f"{percent(row['worst_ape'])}, `{row['worst_kernel']}`",
+        )
+        for row in evaluation["rows"]
+        if (row["split"], row["kind"]) == ("unseen-kernel", "real")
+        and row["subset"] in _SUBSETS
+        and (row["subset"] == "all" or row["predictor"] in ("perfvec", *_BESIDE))
+    ]
+    lines.sort(key=lambda line: _DEVICES.index(line[0]) if line[0] in _DEVICES else len(_DEVICES))
+    heads = ("device", "launches", "predictor", "MAPE", "median", "90th percentile", "worst case")
+    return table(heads, lines, texts=3)
 
 
 def errors_text(errors: Mapping[str, Any]) -> str:
@@ -217,6 +239,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 # Page, place, file of results, and what makes a text of it.
 _PLACES: tuple[tuple[str, str, str, Callable[[Mapping[str, Any]], str]], ...] = (
+    ("../README.md", "unseen kernels", EVALUATION, unseen_text),
     ("model-card.md", "results", EVALUATION, results_text),
     ("model-card.md", "errors", "errors.json", errors_text),
     ("vectors.md", "probes", "probes.json", probes_text),
