@@ -2,7 +2,7 @@
 
     python -m experiments.devices.twins
 
-A row is fitted to times of 50 to 400 launches of the calibration set (`perfvec.apply.twins`) and compared with the
+A row is fitted to times of 50 and more launches of the calibration set (`perfvec.apply.twins`) and compared with the
 timing model on a third of its kernels, which no row is fitted to. All kernels are of training families, and all devices
 were in training, every eighth of the space and every fourth shipped GPU: nothing is chosen by what is held out.
 "Formula" is what a datasheet gives without, "trained" the device's own row, which has seen all launches.
@@ -21,7 +21,7 @@ from perfvec.apply.calibration_set import load_set
 from perfvec.apply.feature_cache import FeatureCache, fill
 from perfvec.apply.models import load_model
 from perfvec.apply.simulated import SimulatedDevices
-from perfvec.apply.twins import spread_over_kernels
+from perfvec.apply.twins import NUM_LAUNCHES, spread_over_kernels
 from perfvec.model.device_rows import fitted_vectors
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-COUNTS = (50, 100, 200, 300, 400)
+COUNTS = (50, 100, 200, 400, NUM_LAUNCHES)
 _EVERY_SPACE, _EVERY_SHIPPED = 8, 4
 
 

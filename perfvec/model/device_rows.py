@@ -34,7 +34,7 @@ _HUBER_DELTA = 0.1
 # Weight of the squares of what departs from the row's start, against the mean loss of a time: with all launches of the
 # suites, and with some hundreds of them.
 _PRIOR_WEIGHT = 1e-7
-_PRIOR_WEIGHT_OF_FEW = 1e-6
+_PRIOR_WEIGHT_OF_FEW = 3e-6
 
 
 def with_rows(
