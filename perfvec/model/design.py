@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _POOL_PER_CHOICE = 4
 # Of the summed squares of the targets' shares, so much may be left out.
 _LEFT_OUT = 3e-4
+# Directions are those of so many targets at most, evenly taken; variances and choices are by all.
+_MOST_FOR_DIRECTIONS = 2000
 # Coordinates whose products with all others are taken at once: more are quicker each, but more of them prove needless.
 _BLOCK = 64
 # Of so many candidates with the largest gains by the few directions, the gains are taken by all targets. From the
@@ -99,11 +101,13 @@ class Design:
         self._shares_nD = single_shares(candidates, belief.log_mean)
         is_same = targets is candidates
         self._target_mD = self._shares_nD if is_same else single_shares(targets, belief.log_mean)
-        directions_fD, left_D = few_directions(self._target_mD)
-        self._mean_variance = float(self._prior.variance(directions_fD).sum() + self._prior.own @ left_D)
+        directions_fD = few_directions(self._target_mD[:: -(-len(self._target_mD) // _MOST_FOR_DIRECTIONS)])
         # Of a candidate's log time without its noise, its kernel's misfit included: its variance, its covariance with
         # the targets' directions, and, once launches are measured, its row of the Cholesky factor with them.
-        self._variance_n = self._prior.variance(self._shares_nD) + np.float32(self._kernel_variance)
+        own_n = self._prior.variance(self._shares_nD)
+        own_m = own_n if is_same else self._prior.variance(self._target_mD)
+        self._mean_variance = float(own_m.mean(dtype=np.float64))
+        self._variance_n = own_n + np.float32(self._kernel_variance)
         self._cross_nF = self._shares_nD @ self._prior.times(directions_fD).T
         # What was measured: its covariance with every candidate, and with every coordinate.
         self._measured: list[NDArray[np.float32]] = []
@@ -118,7 +122,7 @@ class Design:
     def gains(self) -> NDArray[np.float64]:
         """What each candidate would take from `mean_variance`, per cost; `(n,)`, 0 for what was chosen.
 
-        By the few directions of the targets, so a little too small.
+        By the few directions of the targets, so about.
         """
         explained_n = np.einsum("nf,nf->n", self._cross_nF, self._cross_nF)
         return np.where(self._is_open, self._per_cost(explained_n, slice(None)), 0.0)
@@ -173,14 +177,14 @@ class Design:
         with_row_n /= np.float32(deviation)
         coordinates_D /= deviation
         cross_F = self._cross_nF[row] / np.float32(deviation)
-        self._mean_variance -= float(cross_F @ cross_F)
+        self._mean_variance -= float(self._explained(coordinates_D[None])[0])
         self._variance_n = np.maximum(self._variance_n - np.square(with_row_n), 0)
         self._cross_nF -= np.outer(with_row_n, cross_F)
         self._measured.append(with_row_n)
         self._measured_coordinates.append(coordinates_D)
 
 
-def few_directions(rows_mD: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+def few_directions(rows_mD: NDArray[np.float32]) -> NDArray[np.float32]:
     """Few directions F with F'F about the mean of row' row over many rows; they leave 3 · 10⁻⁴ of its trace.
 
     A Cholesky factor with pivots, for which only the pivots' rows of the matrix are ever made: in each round those of
@@ -190,7 +194,7 @@ def few_directions(rows_mD: NDArray[np.float32]) -> tuple[NDArray[np.float32], N
         rows_mD: The rows, `(m, D)`; one or more.
 
     Returns:
-        Float32 `(f, D)`, f at most D, and what they leave of the matrix's diagonal, float64 `(D,)`, 0 or more.
+        Float32 `(f, D)`, f at most D.
     """
     from scipy.linalg import get_lapack_funcs, solve_triangular
 
@@ -211,9 +215,9 @@ def few_directions(rows_mD: NDArray[np.float32]) -> tuple[NDArray[np.float32], N
         if rank == 0:
             break  # what is left is rounding
         taken = pivots[:rank] - 1
-        added_fD = solve_triangular(upper_bb[:rank, :rank], left_bD[taken], trans="T", check_finite=False)
+        added_fD = solve_triangular(upper_bb[:rank, :rank], left_bD[taken], trans=1, check_finite=False)
         directions_DD[found : found + rank] = added_fD
         found += rank
         left_D = np.maximum(left_D - np.einsum("fd,fd->d", added_fD, added_fD), 0)
         left_D[block[taken]] = 0
-    return directions_DD[:found], left_D
+    return directions_DD[:found]

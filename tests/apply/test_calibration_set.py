@@ -118,6 +118,6 @@ def test_choices_from_the_shipped_set_are_those_of_dense_matrices(name):
         exact = design_gains(covariance, weights, weights, misfit, calibration.kernels, chosen)
         exact[chosen] = 0.0
         # 3 · 10^-4 of the targets' shares is left out of gains, not of choices; products are in single precision.
-        np.testing.assert_allclose(design.gains(), exact, atol=2e-3 * exact.max())
+        np.testing.assert_allclose(design.gains(), exact, atol=4e-3 * exact.max())
         chosen.append(design.choose())
         assert chosen[-1] == exact.argmax()
