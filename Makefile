@@ -53,7 +53,7 @@ bench-calibrate: $(VENV)/installed
 bench-model: $(VENV)/installed
 	$(BIN)/python -m experiments.bench.model
 
-# All figures of docs/model-card.md and docs/vectors.md, with the maps; anew after each training of the shipped weights.
+# All figures of docs/model-card.md and docs/vectors.md, with the maps, and the README's table; anew after each training of the shipped weights.
 model-card: $(VENV)/installed
 	$(BIN)/perfvec evaluate --all --json > experiments/foundation/results/evaluate.json
 	$(BIN)/python -m experiments.foundation.errors

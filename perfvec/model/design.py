@@ -122,7 +122,7 @@ class Design:
     def gains(self) -> NDArray[np.float64]:
         """What each candidate would take from `mean_variance`, per cost; `(n,)`, 0 for what was chosen.
 
-        By the few directions of the targets, so about.
+        By the few directions of the targets, so approximate.
         """
         explained_n = np.einsum("nf,nf->n", self._cross_nF, self._cross_nF)
         return np.where(self._is_open, self._per_cost(explained_n, slice(None)), 0.0)
